@@ -30,6 +30,8 @@ IN = "Into spaCy"
 # Options that name codes have a panel of their own.
 code_option = partial(typer.Option, rich_help_panel="Codes of concepts")
 Names = list[str] | None
+SkipLines = Annotated[int, typer.Option(min=0, help="How many lines above the header to leave out")]
+Encoding = Annotated[str | None, typer.Option(help="Unset: UTF-8, or UTF-16; or such as cp1252")]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that is there already")]
 LinkingPipeline = Annotated[str, typer.Option(help="A saved pipeline with a linker, or the name of a package")]
 Folder = Annotated[Path | None, code_option(help="A saved terminology: write its codes in other sources as well")]

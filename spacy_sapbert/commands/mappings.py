@@ -12,10 +12,12 @@ from wasabi import msg
 from ..command_line import CodeOption, load_pipeline
 from .app import (
     MAPPINGS,
+    Encoding,
     Folder,
     Force,
     LinkingPipeline,
     Names,
+    SkipLines,
     add_command,
     code_option,
     find_terminology,
@@ -77,8 +79,8 @@ def sssom_command(
 ) -> None:
     """Write a linked table, or another mapping, as SSSOM.
 
-    A label is mapped by skos:exactMatch if it is a name, skos:closeMatch if vectors found it, skos:narrowMatch or
-    broadMatch if it is a BROAD or NARROW synonym, and to sssom:NoTermFound if nothing was found.
+    A label is mapped by skos:exactMatch if it is a name or a code, skos:broadMatch if it says more than its concept, as
+    one with several does, skos:closeMatch if it is near, and to sssom:NoTermFound if nothing was found.
     """
     from ..exchange.concept_maps import read_mapping
     from ..tables.sssom import describe_set, write_sssom
@@ -102,6 +104,8 @@ def renew_command(
         Path | None,
         typer.Option(help="The table of labels of today, with --column and --id-column; unset: those of the mapping"),
     ] = None,
+    skip_lines: SkipLines = 0,
+    encoding: Encoding = None,
     force: Force = False,
     code: CodeOption = None,
 ) -> None:
@@ -122,7 +126,8 @@ def renew_command(
         column = reading["column"]
         id_column = reading["id_column"]
         columns = tuple(name for name in (column, id_column) if name)
-        rows = read_rows(labels, columns, "Name the columns with --column and --id-column.")
+        advice = "Name the columns with --column and --id-column."
+        rows = read_rows(labels, columns, advice, skip_lines=skip_lines, encoding=encoding)
         today = read_today(rows.frame, column, id_column, reading["subject_prefix"], mapping)
     nlp = load_pipeline(pipeline, code)
     renewal = renew_mapping(nlp, mapping, today, object_prefix=reading["object_prefix"])

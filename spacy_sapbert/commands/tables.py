@@ -10,7 +10,7 @@ import typer
 from wasabi import msg, table
 
 from ..command_line import CodeOption, load_pipeline, show_controls
-from .app import TABLES, Force, LinkingPipeline, add_command, find_terminology
+from .app import TABLES, Encoding, Force, LinkingPipeline, SkipLines, add_command, find_terminology
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,8 +23,6 @@ LinkedFile = Annotated[
     Path | None, typer.Option(help="The table to write, in the same format; unset: FILE, as NAME_linked")
 ]
 LabelColumn = Annotated[str, typer.Option(help="The column of labels")]
-SkipLines = Annotated[int, typer.Option(min=0, help="How many lines above the header to leave out")]
-Encoding = Annotated[str | None, typer.Option(help="Unset: UTF-8, or UTF-16; or such as cp1252")]
 
 
 @add_command(TABLES, "link diagnoses.csv --pipeline output/pipeline")

@@ -16,8 +16,10 @@ from ..tables.mapping import (
     DECIDED,
     EXACT,
     MANUAL,
+    NARROW,
     NO_TERM,
     NOT,
+    RELATED,
     UNSPECIFIED,
     MappingSet,
     complete_frame,
@@ -222,7 +224,7 @@ def write_source_map(
 ) -> dict[str, Any]:
     """Write a mapping as OMOP's table SOURCE_TO_CONCEPT_MAP, with standard concepts.
 
-    A row that maps to several standard concepts becomes several rows, and one without any, a row with the concept 0.
+    A row that maps to several standard concepts becomes several rows. A code without any gets a row with the concept 0.
     Rows that say that a label does not match are left out, and labels without an id are their own codes.
 
     mapping (MappingSet): The mapping.
@@ -256,12 +258,15 @@ def write_source_map(
         matches = concepts.get(row["object_id"], [])
         if row["object_id"] not in (None, NO_TERM) and not matches:
             report.note_odd("concepts without a standard concept in CONCEPT.csv, which become 0", place)
+        if row["predicate_id"] in (NARROW, RELATED):
+            report.note_odd("concepts that say more or something else than the label, by the predicate", place)
         start = row["review_date"] or row["mapping_date"] or row.get("valid_start_date") or FIRST_DAY
         description = (row["subject_label"] or "")[:TEXT_WIDTH]
         for id_, vocabulary in matches or [(NO_CONCEPT, "None")]:
             source = source_vocabulary or prefix[:VOCABULARY_WIDTH]
             lines.append((code, NO_CONCEPT, source, description, id_, vocabulary, start, LAST_DAY, ""))
-    lines = list(dict.fromkeys(lines))
+    mapped = {line[:3] for line in lines if line[4] != NO_CONCEPT}
+    lines = [line for line in dict.fromkeys(lines) if line[4] != NO_CONCEPT or line[:3] not in mapped]
     schema = {name: pl.Int64 if name.endswith("concept_id") else pl.String for name in SOURCE_MAP}
     with write_whole(path) as temporary:
         # In place of quotes around nothing, which a database would read as a text.
@@ -276,13 +281,18 @@ def _find_concepts(
     """Find the standard concepts of CURIEs, and their vocabularies."""
     names = {source: system.vocabulary for source, system in CODE_SYSTEMS.items() if system.vocabulary}
     names |= {normalize_source(source): name for source, name in vocabularies.items()}
-    keys = {curie: _list_keys(curie, terminology, names) for curie in curies}
-    of_keys = athena.find(key for of in keys.values() for key in of)
     own = {curie: int(split_curie(curie)[1]) for curie in curies if re.fullmatch(rf"{OMOP}:\d{{1,18}}", curie)}
-    standard: dict[str, tuple[int, ...]] = {curie: (id_,) for curie, id_ in own.items()}
+    # A concept that is named by its id need not be a standard one.
+    own_keys = athena.find_codes(own.values())
+    keys = {
+        curie: [own_keys[own[curie]]] if own.get(curie) in own_keys else _list_keys(curie, terminology, names)
+        for curie in curies
+    }
+    of_keys = athena.find(key for of in keys.values() for key in of)
+    standard: dict[str, tuple[int, ...]] = {}
     for curie in curies:
         options = (of_keys[key][1] for key in keys[curie] if key in of_keys)
-        standard.setdefault(curie, next(filter(None, options), ()))
+        standard[curie] = next(filter(None, options), ())
     codes = athena.find_codes(id_ for ids in standard.values() for id_ in ids)
     return {curie: [(id_, codes[id_][0]) for id_ in ids if id_ in codes] for curie, ids in standard.items()}
 

@@ -25,7 +25,9 @@ _CODE = (
 _SHORT = r"[A-Z]\d[0-9AB]"
 # What joins codes that are one diagnosis together: a dagger and its asterisk.
 _JOINED = r"[†*]?\s?[+/]\s?"
-_CODES = rf"(?:{_CODE})(?:{_JOINED}(?:{_CODE}|{_SHORT}))*[†*]?"
+# What stands between codes of several.
+_LISTED = r"\s?[,;|]\s?"
+_CODES = rf"(?:{_CODE})(?:{_JOINED}(?:{_CODE}|{_SHORT})|{_LISTED}(?:{_CODE}))*[†*]?"
 
 
 def _join(name: str) -> str:
@@ -81,8 +83,8 @@ def read_label(label: str, terminology: Terminology) -> Label:
 
 
 def split_codes(text: str) -> list[str]:
-    """Split codes that are joined, such as "A17.8+G63.2"."""
-    return [code for code in re.split(_JOINED, text.strip().rstrip("†*")) if code]
+    """Split codes that are joined or listed, such as "A17.8+G63.2" and "I10; E11.9"."""
+    return [code for code in re.split(f"{_JOINED}|{_LISTED}", text.strip().rstrip("†*")) if code]
 
 
 def is_residual(text: str) -> bool:

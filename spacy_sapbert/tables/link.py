@@ -40,8 +40,10 @@ COLUMNS = (
     "linked_site",
 )
 ADDED_TEXTS = [name for name in COLUMNS if name != "linked_score"]
-# What joins the cells of several concepts of a label.
+# What joins the cells of several concepts of a label, and the columns in which each concept has its own.
 JOINT = "|"
+OF_LABEL = ("linked_score", "linked_how", "linked_note", "linked_others")
+JOINED = [name for name in COLUMNS if name not in OF_LABEL]
 FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
@@ -170,7 +172,7 @@ def _join_answers(answers: Sequence[Answer]) -> tuple[Any, ...]:
     for column, values in zip(COLUMNS, zip(*rows, strict=True), strict=True):
         if column == "linked_score":
             cells.append(min(values))
-        elif column in ("linked_how", "linked_note", "linked_others"):
+        elif column in OF_LABEL:
             cells.append("; ".join(dict.fromkeys(filter(None, values))) or None)
         else:
             cells.append(JOINT.join(value or "" for value in values) if any(values) else None)

@@ -19,11 +19,14 @@ from ..terminology.codes import equal_prefix, make_key
 from ..terminology.table import Terminology
 from ..text import escape_formula
 from .checking import check_labels, get_linker
-from .link import link_table
+from .link import COLUMNS, link_table
 from .mapping import (
+    CORE,
     EXACT,
+    MODEL,
     NO_TERM,
     NOT,
+    TURNED,
     UNSPECIFIED,
     MappingSet,
     complete_frame,
@@ -66,11 +69,13 @@ REPORT_COLUMNS = (
     *("row", "found", "decided", "subject_id", "subject_label", "object_id", "object_label"),
     *("now_id", "now_label", "others"),
 )
-# What a new link writes into a row.
+# What a new link writes into a row: slots, and what `link_table` says of it.
+_SAID = [name for name in COLUMNS if name not in TURNED]
 _WRITTEN = (
     *("predicate_id", "object_id", "object_label", "mapping_justification", "confidence", "mapping_tool"),
-    *("mapping_tool_version", "mapping_date", "linked_how", "linked_others", "linked_match"),
+    *("mapping_tool_version", "mapping_date", *_SAID),
 )
+_READ = {*CORE, *MODEL["mapping_slots"], *_SAID}
 _NAMED = ("name", "form of a name")
 _GOOD = ("preferred name", "name", "wider or narrower")
 
@@ -110,8 +115,9 @@ def renew_mapping(
 
     Rows that a person decided stay as they are, but a retired target gives way to the one that took its place. Of other
     rows, those are linked anew whose subject has no target that is still there, or another label than before; what a
-    person rejected is not taken again. What is wrong with a decided row is listed, with what would be linked today in
-    `linked_others`. Rows and columns are never lost, and subjects that the mapping lacks are added behind the others.
+    person rejected is not taken again, and further rows of the older label are emptied. What is wrong with a decided
+    row is listed, with what would be linked today in `linked_others`. Rows and columns are never lost. A row that is
+    linked to several concepts gets further rows behind it, and subjects that the mapping lacks are added at the end.
     Targets with a prefix that the terminology's ids do not have stay as well.
 
     nlp (Language): The pipeline, with a linker over the terminology of today.
@@ -125,7 +131,9 @@ def renew_mapping(
     """
     check_polars("renew a mapping")
     terminology = get_linker(nlp, nlp.meta["name"]).terminology
-    rows = _describe_rows(mapping.frame, labels)
+    # The file's own columns, which may have any name, stay out of the work.
+    own = [name for name in mapping.frame.columns if name not in _READ]
+    rows = _describe_rows(mapping.frame.drop(own), labels)
     targets = read_targets(terminology, rows.filter(has_object())["object_id"].unique(maintain_order=True))
     rows = _join_targets(rows, targets)
     rows = rows.with_columns(_find_other_names(nlp, rows))
@@ -142,7 +150,10 @@ def renew_mapping(
     fresh = fresh.with_columns(pl.when(pl.col("subject_id").is_null()).then("subject_type").alias("subject_type"))
     report = _report(rows, fresh)
     written = _write_rows(rows)
-    columns = [name for name in written.columns if name in mapping.frame.columns or name in linked.columns]
+    written = written.select(name for name in written.columns if name in _READ)
+    written = written.hstack(mapping.frame[rows["old_row"]].select(own))
+    columns = [*mapping.frame.columns, *(name for name in linked.columns if name not in mapping.frame.columns)]
+    columns = [name for name in columns if name in written.columns]
     parts = [written.select(columns), complete_frame(fresh).select(pl.exclude("subject_key"))]
     frame = pl.concat([part for part in parts if part.height] or parts[:1], how="diagonal")
     return Renewal(MappingSet(frame, mapping.metadata), report)
@@ -181,7 +192,7 @@ def read_targets(terminology: Terminology, curies: Iterable[str]) -> dict[str, M
             continue
         now = terminology.find_id(own)
         if now is None:
-            others = _list_names(terminology, retired.get(own) or [])
+            others = _list_names(terminology, retired.get(own) or [], "" if own == curie else f"{prefix}:")
             targets[curie] = MappedTarget(WITHDRAWN, None, None, None, others)
             continue
         written = now if own == curie else f"{prefix}:{now}"
@@ -207,14 +218,14 @@ def _list_codes(terminology: Terminology) -> dict[tuple[str, str], str]:
     return {key: next(iter(ids)) for key, ids in keys.items() if len(ids) == 1}
 
 
-def _list_names(terminology: Terminology, ids: list[str]) -> str | None:
-    named = [f"{id_} {terminology[id_].canonical_name}" for id_ in ids if id_ in terminology]
+def _list_names(terminology: Terminology, ids: list[str], prefix: str) -> str | None:
+    named = [f"{prefix}{id_} {terminology[id_].canonical_name}" for id_ in ids if id_ in terminology]
     return "; ".join(named) or None
 
 
 def _describe_rows(frame: pl.DataFrame, labels: pl.DataFrame | None) -> pl.DataFrame:
     """Add to each row its number, who decided it, the subject's key and the label of today, if there is one."""
-    rows = frame.with_row_index("row", 1).with_columns(make_subject_key(), is_decided().alias("decided"))
+    rows = frame.with_row_index("old_row").with_columns(make_subject_key(), is_decided().alias("decided"))
     if labels is None:
         return rows.with_columns(link_label="subject_label", is_gone=pl.lit(False), is_relabelled=pl.lit(False))
     now = _read_labels(labels).unique("subject_key", keep="first")
@@ -275,11 +286,15 @@ def _choose_asked(rows: pl.DataFrame) -> pl.DataFrame:
     # Without a label, there is nothing to link.
     is_open &= pl.col("link_label").is_not_null()
     rows = rows.with_columns(is_refilled=is_open & ~is_kept.any().over("subject_key"))
-    first = pl.col("row") == pl.col("row").filter("is_refilled").min().over("subject_key")
+    first = pl.col("old_row") == pl.col("old_row").filter("is_refilled").min().over("subject_key")
     is_dead = pl.col("status").is_in([WITHDRAWN, UNKNOWN]).fill_null(False)
     is_odd = is_dead | pl.col("is_relabelled") | pl.col("is_other")
+    # The others that a person has not decided say what an older label meant.
+    is_stale = is_open & is_live & pl.col("is_relabelled") & (pl.col("status") != FOREIGN)
+    is_anew = pl.col("is_refilled").any().over("subject_key")
     return rows.with_columns(
         is_refilled=(pl.col("is_refilled") & first).fill_null(False),
+        is_stale=(is_stale & is_anew & ~first).fill_null(False),
         needs_proposal=pl.col("decided") & is_odd & ~pl.col("is_gone"),
     )
 
@@ -299,27 +314,36 @@ def _link(nlp: Language, labels: list[str], prefix: str, day: date) -> pl.DataFr
 
 
 def _refill(rows: pl.DataFrame, linked: pl.DataFrame) -> pl.DataFrame:
-    """Join to each row that is asked for what its label links to, in columns that begin with "new_"."""
+    """Join to each row that is asked for what its label links to, in columns that begin with "new_". A row that gets
+    several concepts becomes several."""
     new = linked.select(pl.col("subject_label").alias("link_label"), pl.exclude("subject_label").name.prefix("new_"))
+    is_taken = ~pl.col("is_refilled") & ~pl.col("is_stale") & (has_object() | (pl.col("predicate_modifier") == NOT))
+    taken = rows.filter(is_taken).select("subject_key", new_object_id="object_id", is_taken=pl.lit(True)).unique()
     rows = rows.join(new, on="link_label", how="left", maintain_order="left")
-    rejected = (
-        rows.filter(pl.col("predicate_modifier") == NOT).select("subject_key", new_object_id="object_id").unique()
-    )
-    rejected = rejected.with_columns(is_rejected=pl.lit(True))
-    rows = rows.join(rejected, on=["subject_key", "new_object_id"], how="left", maintain_order="left")
-    is_link = (pl.col("new_object_id") != NO_TERM) & pl.col("is_rejected").is_null()
+    rows = rows.join(taken, on=["subject_key", "new_object_id"], how="left", maintain_order="left")
+    is_link = (pl.col("new_object_id") != NO_TERM) & pl.col("is_taken").is_null()
     rows = rows.with_columns(is_link=is_link.fill_null(False))
-    # A row that says that nothing was found stays, if nothing is found.
-    is_emptied = pl.col("is_refilled") & ~pl.col("is_link") & pl.col("status").is_not_null()
     proposal = pl.when("is_link", ~pl.col("is_refilled")).then(
         pl.concat_str("new_object_id", "new_object_label", separator=" ")
     )
-    listed = pl.concat_str("considered", proposal, "new_linked_others", separator="; ", ignore_nulls=True)
+    rows = rows.with_columns(proposal=proposal.str.join("; ").over("old_row").replace("", None))
+    rows = rows.filter(_is_answer()).with_row_index("row", 1)
+    # A row that says that nothing was found stays, if nothing is found.
+    is_emptied = pl.col("is_refilled") & ~pl.col("is_link") & pl.col("status").is_not_null()
+    is_emptied |= pl.col("is_stale")
+    listed = pl.concat_str("considered", "proposal", "new_linked_others", separator="; ", ignore_nulls=True)
     return rows.with_columns(
         is_filled=pl.col("is_refilled") & pl.col("is_link"),
         is_emptied=is_emptied,
         listed=pl.when(pl.col("needs_proposal") | pl.col("is_refilled")).then(listed.replace("", None)),
     )
+
+
+def _is_answer() -> pl.Expr:
+    """Say of each concept that was joined to a row if it stays: all that the row gets, or else the first."""
+    is_got = pl.col("is_refilled") & pl.col("is_link")
+    is_first = pl.int_range(pl.len()).over("old_row") == 0
+    return is_got | (is_first & ~is_got.any().over("old_row"))
 
 
 def _write_rows(rows: pl.DataFrame) -> pl.DataFrame:
@@ -335,7 +359,7 @@ def _write_rows(rows: pl.DataFrame) -> pl.DataFrame:
     for name, now in (("object_id", "now_id"), ("object_label", "now_label")):
         changes[name] = pl.when(is_replaced).then(now).otherwise(changes[name])
     emptied = {"object_id": NO_TERM, "predicate_id": EXACT, "mapping_justification": UNSPECIFIED}
-    for name in ("object_label", "confidence", "linked_how", "linked_match", *emptied):
+    for name in ("object_label", "confidence", *_SAID, *emptied):
         if name in changes:
             value = pl.lit(emptied.get(name), pl.String)
             changes[name] = pl.when("is_emptied").then(value).otherwise(changes[name])
@@ -373,8 +397,8 @@ def _report(rows: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
         OPEN: pl.col("is_refilled") & ~pl.col("is_filled"),
     }
     cells = rows.with_columns(
-        now_id=pl.when("is_filled").then("new_object_id").otherwise("now_id"),
-        now_label=pl.when("is_filled").then("new_object_label").otherwise("now_label"),
+        now_id=pl.when("is_filled").then("new_object_id").when(~pl.col("is_emptied")).then("now_id"),
+        now_label=pl.when("is_filled").then("new_object_label").when(~pl.col("is_emptied")).then("now_label"),
         others="listed",
         subject_label=pl.coalesce("link_label", "subject_label"),
     )

@@ -19,6 +19,7 @@ from ..terminology.table import Terminology
 from ..text import MARK
 from .mapping import (
     APPROVED,
+    CORE,
     EXACT,
     MANUAL,
     NO_TERM,
@@ -30,6 +31,7 @@ from .mapping import (
     is_curie,
     is_decided,
     make_curies,
+    split_others,
 )
 from .renewal import read_targets
 
@@ -40,7 +42,6 @@ SHOWN = (
     *("confidence", "how", "others", "has_object", "decided"),
 )
 DECISIONS = ("accept", "reject", "change", "none", "")
-_OTHER = re.compile(r"; (?=\S*[\d:]\S* )")
 
 
 class ReviewDecision(BaseModel):
@@ -73,18 +74,20 @@ def write_review(mapping: MappingSet, path: Path, title: str) -> None:
     path (Path): The page, .html.
     title (str): What the page is called, such as the name of the mapping's file.
     """
-    frame = mapping.frame.with_row_index("row", 1).with_columns(
+    others = [*map(_list_candidates, mapping.frame.select(CORE).iter_rows(named=True))]
+    frame = mapping.frame.with_columns(
+        row=pl.int_range(1, pl.len() + 1),
         confidence=pl.col("confidence").cast(pl.Float64, strict=False),
         how=pl.coalesce("linked_how", "mapping_justification"),
-        others=pl.col("linked_others"),
+        others=pl.lit(None),
         has_object=has_object(),
         decided=is_decided(),
     )
     rows = [list(row) for row in frame.select(SHOWN).iter_rows()]
     place = SHOWN.index("others")
-    for row in rows:
-        row[place] = split_others(row[place])
-    ids = [*frame["object_id"].drop_nulls(), *(id_ for row in rows for id_, _ in row[place])]
+    for row, listed in zip(rows, others, strict=True):
+        row[place] = listed
+    ids = [*frame["object_id"].drop_nulls(), *(id_ for listed in others for id_, *_ in listed)]
     data = {
         "title": title,
         "fingerprint": hash_rows(mapping),
@@ -115,10 +118,12 @@ def _write_json(data: Any) -> str:
     return text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
 
 
-def split_others(text: str | None) -> list[tuple[str, str]]:
-    """Split the ids and names of `linked_others`, "HP:1 cold; HP:2 fever". Names may have semicolons in them."""
-    parts = [part.partition(" ") for part in _OTHER.split(text or "") if part]
-    return list(dict.fromkeys((id_, name) for id_, _, name in parts))
+def _list_candidates(row: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """List what a person may take in place of a row's concept: the second one with why it was not taken, and others."""
+    second, others = (split_others(row[name]) for name in ("linked_second", "linked_others"))
+    whys = dict.fromkeys(second, row["linked_second_why"] or "")
+    whys = {**whys, **{pair: whys.get(pair, "") for pair in others}}
+    return [(id_, name, why) for (id_, name), why in whys.items() if id_ != row["object_id"]]
 
 
 def _count_digits(ids: Sequence[str]) -> dict[str, int]:
@@ -213,7 +218,7 @@ def apply_decisions(
             cells["predicate_id"] = one.predicate_id or EXACT
         changes[one.row - 1] = cells
     frame = mapping.frame
-    for name in dict.fromkeys(name for cells in changes.values() for name in cells):
+    for name in dict.fromkeys(name for cells in changes.values() for name in cells if name in frame.columns):
         new = {row: cells[name] for row, cells in changes.items() if name in cells}
         frame = frame.with_columns(frame[name].clone().scatter([*new], [*new.values()]))
     return MappingSet(frame, {**mapping.metadata, "curie_map": curies} if curies else mapping.metadata)
@@ -249,6 +254,9 @@ def _settle(one: ReviewDecision, who: str) -> dict[str, str | None]:
         cells["predicate_modifier"] = NOT
     if one.decision == "none":
         cells |= {"object_id": NO_TERM, "object_label": None, "predicate_id": EXACT}
+    if one.decision in ("change", "none"):
+        # They say how the concept before was found.
+        cells |= dict.fromkeys(("linked_how", "linked_match"))
     if one.decision != "accept":
         # It was the confidence in what the row said before.
         cells |= {"confidence": None, "mapping_date": one.date.isoformat()}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import textwrap
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -67,7 +68,14 @@ def read_sssom(path: Path, metadata: Path | None = None) -> MappingSet:
         frame = pl.read_csv(body, separator=separator, infer_schema=False)
     except pl.exceptions.PolarsError as error:
         reason = str(error).partition("\n")[0]
-        raise ValueError(f"{path} can't be read as a table of SSSOM: {reason}. Correct it.") from error
+        advice = (
+            'Put cells with a quote in quotes, and write "" for each of their own' if b'"' in body else "Correct it"
+        )
+        raise ValueError(f"{path} can't be read as a table of SSSOM: {reason}. {advice}.") from error
+    names = [name.strip() for name in next(csv.reader([first.decode()], delimiter=separator))]
+    if twice := [name for name in names if name and names.count(name) > 1]:
+        raise ValueError(f"{path} has several columns {twice[0]!r}. Leave all but one out.")
+    frame = frame.rename({name: name.strip() for name in frame.columns})
     if missing := [column for column in REQUIRED if column not in frame.columns]:
         columns = ", ".join(frame.columns)
         raise ValueError(f"{path} is no table of SSSOM: it has no column {missing[0]!r}. Its columns are: {columns}.")
@@ -82,12 +90,26 @@ def read_sssom(path: Path, metadata: Path | None = None) -> MappingSet:
     first_row = header.count(b"\n") + 2
     rows = complete_frame(frame)
     _check_cells(rows, partial(_name_place, path, first_row))
+    about = _join_lists(about, path)
     rows = rows.filter(~rows.select(is_blank).to_series())
     return _propagate(MappingSet(rows, about))
 
 
 def _name_place(path: Path, first_row: int, row: int) -> str:
     return f"{path}, row {row + first_row}, has"
+
+
+def _join_lists(about: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Write what the metadata says of all rows as a cell has it."""
+    cells = {}
+    for name in about.keys() & {*MODEL["propagated_slots"]}:
+        parts = about[name] if isinstance(about[name], list) else [about[name]]
+        if not all(isinstance(part, str) for part in parts):
+            raise ValueError(f"{path}: {name!r} in the metadata has to be a text, or a list of texts. Correct it.")
+        cells[name] = "|".join(parts)
+    if cells:
+        _check_cells(complete_frame(pl.DataFrame([cells])), lambda row: f"{path}: the metadata has")
+    return {**about, **cells}
 
 
 def _find_beside(path: Path) -> Path | None:
@@ -98,29 +120,34 @@ def _find_beside(path: Path) -> Path | None:
 
 def _read_metadata(text: str, path: Path) -> dict[str, Any]:
     try:
-        data = srsly.yaml_loads(text)
-    except ValueError as error:
+        data = _read_value(srsly.yaml_loads(text), set())
+    except (ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"{path}: the metadata can't be read. {reason:.200} Correct it.") from error
     data = {} if data is None else data
-    if not isinstance(data, dict) or not all(isinstance(name, str) for name in data):
+    if not isinstance(data, dict):
         raise ValueError(f"{path}: the metadata has to be 'slot: value' in YAML, but is {data!r:.80}.")
-    about = {name: _read_value(value) for name, value in data.items() if value is not None}
+    about = {name: value for name, value in data.items() if value is not None}
     curies = about.get("curie_map", {})
     if not isinstance(curies, dict) or not all(isinstance(iri, str) for iri in curies.values()):
         raise ValueError(f"{path}: the curie_map has to be 'prefix: IRI', but is {curies!r:.80}.")
     return about
 
 
-def _read_value(value: Any) -> Any:
+def _read_value(value: Any, seen: set[int]) -> Any:
+    """Make texts of what YAML reads as something else. A part that stands in it twice may stand there endlessly."""
+    if isinstance(value, (dict, list)):
+        if id(value) in seen:
+            raise ValueError("It has a part of YAML twice, by an alias such as '*a'. Write it out.")
+        seen.add(id(value))
     if isinstance(value, dict):
-        return {str(name): _read_value(inner) for name, inner in value.items()}
+        return {str(name): _read_value(inner, seen) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_read_value(inner) for inner in value]
-    return value.isoformat() if isinstance(value, date) else str(value)
+        return [_read_value(inner, seen) for inner in value]
+    return value.isoformat() if isinstance(value, date) else None if value is None else str(value)
 
 
-def _check_cells(rows: pl.DataFrame, name_place: partial[str]) -> None:
+def _check_cells(rows: pl.DataFrame, name_place: Callable[[int], str]) -> None:
     """Refuse cells of rows that SSSOM does not allow, and no reader could understand."""
     number = pl.col("confidence").cast(pl.Float64, strict=False)
     tests = {
@@ -128,6 +155,11 @@ def _check_cells(rows: pl.DataFrame, name_place: partial[str]) -> None:
         "predicate_modifier": (pl.col("predicate_modifier") == NOT, f"{NOT!r} or nothing"),
         "subject_type": (pl.col("subject_type").is_in(MODEL["entity_types"]), "a type of SSSOM, such as 'owl class'"),
     }
+    for name in MODEL["date_slots"]:
+        if name in rows.columns:
+            # Some have a time behind the day.
+            day = pl.col(name).str.head(10).str.to_date("%Y-%m-%d", strict=False)
+            tests[name] = (day.is_not_null(), "a date such as '2026-01-31'")
     for column, (test, allowed) in tests.items():
         is_wrong = rows.select(pl.col(column).is_not_null() & ~test).to_series()
         if is_wrong.any():
@@ -141,11 +173,11 @@ def _propagate(mapping: MappingSet) -> MappingSet:
     frame, about = mapping
     for name in MODEL["propagated_slots"]:
         if name in about and (name not in frame.columns or frame[name].null_count() == frame.height):
-            value = about.pop(name)
-            text = "|".join(value) if isinstance(value, list) else value
-            frame = frame.with_columns(pl.lit(text, pl.String).alias(name))
+            frame = frame.with_columns(pl.lit(about.pop(name), pl.String).alias(name))
     if "match_type" in frame.columns:
         frame = frame.with_columns(pl.coalesce("mapping_justification", "match_type").alias("mapping_justification"))
+    days = [name for name in MODEL["date_slots"] if name in frame.columns]
+    frame = frame.with_columns(pl.col(days).str.head(10))
     return MappingSet(
         frame.with_columns(pl.col("mapping_justification").replace(MODEL["old_justifications"])),
         about,

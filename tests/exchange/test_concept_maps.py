@@ -98,6 +98,10 @@ def test_a_source_map_has_standard_concepts(tmp_path, athena):
         ("own:5", "Rejected", "OMOP:255848", "Not", None),
         ("own:6", "Nothing", NO_TERM, None, None),
         ("own:7", "Unknown", "HP:1", None, None),
+        ("own:8", "By an id that is not standard", "OMOP:45571668", None, None),
+        ("own:9", "Several", "OMOP:255848", None, None),
+        ("own:9", "Several", "OMOP:260427", None, None),
+        ("own:9", "Several", NO_TERM, None, None),
         (None, "Label", "OMOP:255848", None, None),
         (None, "L" * 51, "OMOP:255848", None, None),
     )
@@ -114,9 +118,12 @@ def test_a_source_map_has_standard_concepts(tmp_path, athena):
         ("4", 255848, "SNOMED", "1970-01-01"),
         ("6", 0, "None", "1970-01-01"),
         ("7", 0, "None", "1970-01-01"),
+        ("8", 260427, "SNOMED", "1970-01-01"),
+        ("9", 255848, "SNOMED", "1970-01-01"),
+        ("9", 260427, "SNOMED", "1970-01-01"),
     ]
-    assert set(rows["source_vocabulary_id"]) == {"own"} and rows["invalid_reason"].null_count() == 6
-    assert data["counts"] == {"rows": 6, "rows with a concept": 4}
+    assert set(rows["source_vocabulary_id"]) == {"own"} and rows["invalid_reason"].null_count() == 9
+    assert data["counts"] == {"rows": 9, "rows with a concept": 7}
     assert sum(kind["count"] for kind in data["left_out"].values()) == 2 and len(data["odd"]) == 1
     write_source_map(mapping, path, athena, ExchangeReport(), source_vocabulary="Mine")
     assert pl.read_csv(path)["source_code"][-1] == "Label"

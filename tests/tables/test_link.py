@@ -121,6 +121,8 @@ HABITS = [
     # A code is what somebody has decided.
     ("HP:0001251: Seizure", "HP:0001251", "code", "code", "of Ataxia; the words are a name of HP:0001250 Seizure"),
     ("HP:0001250+J30 two", "HP:0001250|J30", "code", "code", "is the id of Seizure; J30 is the id of allergic rhi"),
+    ("HP:0001250, HP:0001251", BOTH, "code", "code", "is the id of Seizure; HP:0001251 is the id of Ataxia"),
+    ("HP:0001250;HP:0001251 two", BOTH, "code", "code", "is the id of Seizure; HP:0001251 is the id of Ataxia"),
     ("A:2 cold", "A:2", "name", "name", "A:2 is the id of cold temperature"),
     *[
         (label, "J30", "name", "name", "J30 is the id of allergic rhinitis")

@@ -49,6 +49,40 @@ def test_how_a_label_was_linked_becomes_predicate_and_justification(how, note, p
     assert frame.select("predicate_id", "mapping_justification").row(0) == (predicate_id, mapping_justification)
 
 
+@cases("concepts_of_labels")
+def test_each_concept_of_a_label_is_a_mapping_of_its_own(label, how, ids, matches, said, predicate_id):
+    name, _, text = said.partition("=")
+    ways = {"linked_id": ids, "linked_name": matches, "linked_match": matches, "linked_how": how}
+    joined = pl.DataFrame({"label": label, **ways, **({f"linked_{name}": text} if name else {})})
+    exploded = joined.with_columns(pl.col("linked_id", "linked_name", "linked_match").str.split("|"))
+    exploded = exploded.explode("linked_id", "linked_name", "linked_match")
+    for linked in (joined, exploded):
+        frame = make_mapping(linked).frame
+        assert frame["object_id"].to_list() == ids.split("|") and set(frame["predicate_id"]) == {predicate_id}
+        assert frame["object_label"].to_list() == matches.split("|") and set(frame["subject_label"]) == {label}
+
+
+def test_cells_that_do_not_say_which_concept_they_are_of_are_refused_or_left_out():
+    cells = {"label": "a", "linked_id": "HP:1|HP:2", "linked_how": "text", "linked_side": "left||"}
+    frame = make_mapping(
+        pl.DataFrame({**cells, "linked_name": "A|B", "linked_score": 0.5, "ward": "x"}), keep=True
+    ).frame
+    assert frame["linked_side"].null_count() == 2 and frame["confidence"].to_list() == ["0.5", "0.5"]
+    assert frame["ward"].to_list() == ["x", "x"]
+    with pytest.raises(ValueError, match="Row 1 has the ids 'HP:1|HP:2' and the names 'A|B|C', .* --explode"):
+        make_mapping(pl.DataFrame({**cells, "linked_name": "A|B|C"}))
+    # One id with such a sign.
+    frame = make_mapping(pl.DataFrame({**cells, "linked_name": "A"})).frame
+    assert frame["object_id"].to_list() == ["HP:1%7CHP:2"]
+
+
+def test_ids_of_other_concepts_get_the_prefix_of_concepts():
+    cells = {"label": "a", "linked_id": "D1", "linked_how": "name"}
+    linked = pl.DataFrame({**cells, "linked_others": "D2 Cold; wet; D3 Fever", "linked_second": "HP:4 Cough"})
+    row = make_mapping(linked, object_prefix="MSH").frame.row(0, named=True)
+    assert row["linked_others"] == "MSH:D2 Cold; wet; MSH:D3 Fever" and row["linked_second"] == "HP:4 Cough"
+
+
 @cases("curies_of_ids")
 def test_ids_become_curies_that_can_be_read_back(id, prefix, curie):
     ids = pl.Series("code", [None, id])
@@ -78,7 +112,7 @@ def test_a_linked_table_becomes_a_mapping():
     assert set(literals["subject_type"]) == {"rdfs literal"} and "code" not in literals.columns
     kept = make_mapping(linked, keep=True).frame
     assert kept.height == 4 and kept["code"].to_list() == ["1", "2", "3", "3"]
-    with pytest.raises(ValueError, match="no column 'linked_id'. Link it first"):
+    with pytest.raises(ValueError, match="no column 'linked_id'.*Link it first"):
         make_mapping(pl.DataFrame({"label": ["a"]}))
 
 
@@ -199,6 +233,13 @@ WILD = {
         1,
         [False],
     ),
+    "spaces in the header, a time behind a date, empty columns": (
+        "subject_id \tpredicate_id \tobject_id \tmapping_date\t\t\n"
+        "FOO:1\tskos:exactMatch\tHP:1\t2020-01-01T10:00\t\t\n",
+        "a.tsv",
+        1,
+        [False],
+    ),
     "a header and no row": ("subject_id\tpredicate_id\tobject_id\n", "a.tsv", 0, []),
 }
 
@@ -245,6 +286,15 @@ BAD = {
     "#a: [\n" + HEAD: "the metadata can't be read",
     "#- a\n" + HEAD: "has to be 'slot: value' in YAML",
     "#curie_map: x\n" + HEAD: "curie_map has to be 'prefix: IRI'",
+    "#a: &a [x, x]\n#b: &b [*a, *a]\n" + HEAD: "twice, by an alias",
+    "#a: &a [*a]\n" + HEAD: "twice, by an alias",
+    f"#a: {'[' * 5000}\n" + HEAD: "the metadata can't be read",
+    "#mapping_date: yesterday\n" + HEAD: "the metadata has 'yesterday' in the column 'mapping_date'",
+    "#subject_type: thing\n" + HEAD: "the metadata has 'thing' in the column 'subject_type'",
+    "#mapping_tool: {a: b}\n" + HEAD: "'mapping_tool' in the metadata has to be a text",
+    HEAD.strip() + "\tmapping_date\nHP:1\tskos:exactMatch\tHP:2\t\t\t\t31.1.2026\n": "row 2, has '31.1.2026'",
+    HEAD.strip() + "\tobject_id \nHP:1\tskos:exactMatch\tHP:2\t\t\t\tHP:3\n": "several columns 'object_id'",
+    HEAD + 'HP:1\tskos:exactMatch\t5" pipe\t\t\t\n': "Put cells with a quote in quotes",
     HEAD + "a\tb\tc\td\te\tf\tg\n": "can't be read as a table of SSSOM",
     "": "can't be read as a table of SSSOM",
 }

@@ -167,6 +167,58 @@ def test_ids_are_found_with_and_without_their_prefix_and_as_codes(new, tmp_path)
         renew_mapping(bare, mapping._replace(frame=mapping.frame.tail(1)))
 
 
+def test_a_label_that_is_linked_anew_to_several_concepts_gets_a_row_for_each(new):
+    mapping = make_set(
+        ("my:1", "Ataxia; Headache", None, NO_TERM, None, None),
+        ("my:2", "Ataxia; Headache", "Not", "HP:6", "Headache", MANUAL),
+        ("my:2", "Ataxia; Headache", None, "HP:404", None, None),
+        ("my:3", "Ataxia; Headache", None, "HP:404", None, MANUAL),
+    )
+    # Names that the work has for itself, too.
+    names = ("status", "row", "decided", "now_id", "subject_key", "new_object_id")
+    own = [pl.Series(name, [f"{name} {row}" for row in range(4)]) for name in names]
+    renewal = renew_mapping(new, mapping._replace(frame=mapping.frame.with_columns(own)))
+    frame = renewal.mapping.frame
+    assert frame["object_id"].to_list() == ["HP:22", "HP:6", "HP:6", "HP:22", "HP:404"]
+    assert frame["subject_id"].to_list() == ["my:1", "my:1", "my:2", "my:2", "my:3"]
+    assert frame["predicate_id"][:2].to_list() == ["skos:broadMatch"] * 2
+    for name in names:
+        assert frame[name].to_list() == [f"{name} {row}" for row in (0, 0, 1, 2, 3)]
+    # Rows are numbered as they are now. What is rejected is not taken, and what is decided gets a proposal.
+    assert list_findings(renewal) == {(1, FILLED), (2, FILLED), (4, UNKNOWN), (4, FILLED), (5, UNKNOWN)}
+    assert frame["linked_others"][4].startswith("HP:22 Ataxia; HP:6 Headache")
+    assert list_findings(renew_mapping(new, renewal.mapping)) == {(5, UNKNOWN)}
+
+
+def test_concepts_of_an_older_label_do_not_stay(new):
+    mapping = make_set(
+        ("my:1", "Headache; bark", None, "HP:6", "Headache", None),
+        ("my:1", "Headache; bark", None, "HP:5", "Bark", None),
+        ("my:1", "Headache; bark", None, "HP:22", "Ataxia", MANUAL),
+        ("my:2", "Headache; bark", None, "HP:6", "Headache", None),
+        ("my:2", "Headache; bark", None, "HP:5", "Bark", None),
+        ("my:3", "Headache; bark", None, "HP:6", "Headache", None),
+        ("my:3", "Headache; bark", None, "X:1", "Foreign", None),
+    )
+    labels = pl.DataFrame({"subject_id": ["my:1", "my:2", "my:3"], "subject_label": ["zzz", "bark; ataxia", "bark"]})
+    renewal = renew_mapping(new, mapping, labels)
+    frame = renewal.mapping.frame
+    # A decision of a person keeps the others, and the report lists them.
+    assert frame["object_id"].to_list() == ["HP:6", "HP:5", "HP:22", "HP:5", "HP:22", NO_TERM, "HP:5", "X:1"]
+    assert frame["comment"][5] == "was HP:5; label was Headache; bark" and frame["subject_label"][5] == "bark; ataxia"
+    assert {(row, RELABELLED) for row in range(1, 9)} <= list_findings(renewal)
+    assert renewal.report.filter(pl.col("row") == 6)["now_id"].to_list() == [None]
+
+
+def test_nothing_of_an_older_link_stays_beside_a_new_one(new):
+    mapping = make_set(("my:1", "Ataxia", None, "HP:404", "Gone", None), ("my:2", "zzz", None, "HP:404", "Gone", None))
+    old = {"linked_how": "vectors", "linked_second": "HP:9 Nine", "linked_side": "left"}
+    frame = mapping.frame.with_columns(pl.lit(text).alias(name) for name, text in old.items())
+    frame = renew_mapping(new, mapping._replace(frame=frame)).mapping.frame
+    assert frame["linked_how"].to_list() == ["name", None] and frame["linked_side"].null_count() == 2
+    assert "HP:9 Nine" not in frame["linked_second"].to_list()
+
+
 SUBJECTS = st.sampled_from([("my:1", "Ataxia"), ("my:2", "Headaches"), (None, "zzz"), (None, "Bark")])
 OBJECTS = st.sampled_from([None, NO_TERM, "HP:1", "HP:22", "HP:3", "HP:404", "HP:6"])
 ROWS = st.tuples(SUBJECTS, st.sampled_from([None, "Not"]), OBJECTS, st.sampled_from([None, MANUAL]))

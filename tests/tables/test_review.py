@@ -11,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sssom_rules import check_rules
 
-from spacy_sapbert.tables.mapping import APPROVED, MANUAL, NO_TERM, REJECTED, MappingSet, complete_frame
+from spacy_sapbert.tables.mapping import APPROVED, MANUAL, NO_TERM, REJECTED, MappingSet, complete_frame, split_others
 from spacy_sapbert.tables.review import (
     SHOWN,
     ReviewDecision,
     apply_decisions,
     hash_rows,
     read_decisions,
-    split_others,
     write_review,
 )
 from spacy_sapbert.tables.sssom import read_sssom, write_sssom
@@ -61,8 +60,19 @@ def test_the_page_has_one_script_and_all_data_is_escaped(tmp_path):
     rows = [dict(zip(SHOWN, row, strict=True)) for row in data["rows"]]
     assert [row["subject_label"] for row in rows] == make_set().frame["subject_label"].to_list()
     assert data["title"] == "a <b> & c" and data["digits"] == {"HP": 7}
-    assert rows[1]["others"] == [["HP:0000003", "Cold; wet"], ["HP:0000001", "Seizure"]]
+    assert rows[1]["others"] == [["HP:0000003", "Cold; wet", ""], ["HP:0000001", "Seizure", ""]]
     assert [row["confidence"] for row in rows] == [1.0, 0.5, None, None]
+
+
+def test_the_second_concept_comes_first_among_the_others_with_why_it_was_not_taken(tmp_path):
+    second = {"linked_second": "HP:0000003 Cold; wet", "linked_second_why": "score 0.40", "row": "theirs"}
+    mapping = make_set()
+    frame = mapping.frame.with_columns(pl.lit(text).alias(name) for name, text in second.items())
+    write_review(mapping._replace(frame=frame), path := tmp_path / "review.html", "a")
+    rows = [dict(zip(SHOWN, row, strict=True)) for row in read_data(path.read_text(encoding="utf8"))["rows"]]
+    assert rows[1]["others"] == [["HP:0000003", "Cold; wet", "score 0.40"], ["HP:0000001", "Seizure", ""]]
+    # A column of the file's own with a name of the page's.
+    assert [row["row"] for row in rows] == [1, 2, 3, 4]
 
 
 @given(st.lists(st.tuples(st.from_regex("[A-Z]{1,3}:[0-9]{1,5}", fullmatch=True), st.text("ab; ,.")), max_size=4))
@@ -94,6 +104,8 @@ def test_decisions_are_written_into_the_mapping(tmp_path):
         ("skos:broadMatch", None, "HP:0000003", "Cold", None, APPROVED),
         ("skos:exactMatch", None, NO_TERM, None, None, APPROVED),
     ]
+    # How the concept before was found says nothing of another one.
+    assert mapping.frame["linked_how"].to_list() == ["name", "vectors", None, None]
     assert set(mapping.frame["mapping_justification"]) == {MANUAL} and mapping.frame["comment"][0] == "sure"
     assert set(mapping.frame["reviewer_label"]) == {"Ann"} and set(mapping.frame["review_date"]) == {DAY}
     write_sssom(mapping, path := tmp_path / "a.sssom.tsv")

@@ -101,6 +101,19 @@ def test_decisions_can_be_undone_and_predicates_chosen(open_page, tmp_path):
     assert decisions[0].predicate_id == "skos:broadMatch"
 
 
+def test_another_concept_has_the_predicate_that_the_page_shows(open_page, tmp_path):
+    page = open_page(mapping := make_set())
+    select = page.locator("#rows select").nth(1)
+    expect(select).to_have_value("skos:closeMatch")
+    press(page, "ArrowDown 1")
+    expect(select).to_have_value("skos:exactMatch")
+    expect(page.locator("#rows tr[aria-current=true]")).to_have_count(1)
+    page.fill("#reviewer", "Ann")
+    decisions = read_decisions(download(page, "json", tmp_path / "decisions.json"), mapping)
+    row = apply_decisions(mapping, decisions).frame.row(1, named=True)
+    assert (row["predicate_id"], row["object_id"]) == ("skos:exactMatch", "HP:0000003")
+
+
 def test_rows_are_filtered(open_page):
     page = open_page(make_set())
     rows = page.locator("#rows tr")
