@@ -96,7 +96,8 @@ class ModifierWords(NamedTuple):
 
     def _is_neutral_part(self, word: str) -> bool:
         kind, _ = self.values.get(word, ("", ""))
-        return word in self.neutral or word in self.ends or kind in (SIDE, SEVERITY) or not word.strip("0123456789")
+        counted = word.lstrip("0123456789")
+        return not counted or counted in self.neutral or word in self.ends or kind in (SIDE, SEVERITY)
 
     def find_sites(self, *texts: str) -> set[str]:
         """Find the sites that texts name."""

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from ..lexicon.mentions import Hit
 
 # Where labels are divided first, and then. Neither divides "1.5" and "well-known".
-_STRONG = re.compile(r"\s*[;|\n•]\s*|\.\s+")
+_STRONG = re.compile(r"\s*[;；|｜•]\s*|\.\s+|。")
 # Signs without a space beside them, which would make one token of two names.
-_TIGHT = re.compile(r"(?<=[^\W\d_]{2})\s*([/+&;|])\s*(?=[^\W_])")
-_WEAK = re.compile(r"\s*[,:()\[\]]+\s*(?!\d)|\s+[-–—]+\s+")
+_TIGHT = re.compile(r"(?<=[^\W\d_]{2})\s*([/／+&;；|｜•\\，、。]|,,+)\s*(?=[^\W_])")
+_WEAK = re.compile(r"\s*[,，、:：()（）\[\]\\]+\s*(?!\d)|\s+[-–—]+\s+")
 
 
 class TextFinding(NamedTuple):
@@ -76,7 +76,7 @@ class LabelReader:
 
     def read(self, labels: Sequence[str], best: Sequence[Candidate | None]) -> list[list[TextFinding]]:
         """Find what labels say, in the order of their words. `best` is what each one is near as a whole."""
-        labels = [_TIGHT.sub(r" \1 ", label) for label in labels]
+        labels = [_TIGHT.sub(r" \1 ", label).replace("_", " ") for label in labels]
         if not labels:
             return []
         docs = [self._abbreviations(self._nlp.make_doc(label)) for label in labels]
@@ -97,7 +97,7 @@ class LabelReader:
             if candidate is not None:
                 near.append(TextFinding(whole.start, whole.end, candidate, is_name=False))
             complete = self._complete_names(label, names)
-            read.append(self._choose(whole, complete, [self._complete_near(label, one) for one in near]))
+            read.append(self._choose(label, whole, complete, [self._complete_near(label, one) for one in near]))
         return read
 
     def _divide(self, label: str) -> LabelPiece:
@@ -138,15 +138,18 @@ class LabelReader:
         code = self._language.code
         places = [(finding.start, finding.end) for finding in findings]
         contexts = read_label_contexts(text, places, self._language)
-        listed = zip(findings, contexts, read_modifiers(text, places, code), strict=True)
-        return [
-            finding._replace(
-                context=context,
-                strange=find_strange_word(text, finding.start, code),
-                modifiers=self._leave_out_own(of._replace(site=finding.modifiers.site or of.site), finding.candidate),
-            )
-            for finding, context, of in listed
-        ]
+        # A word of another name makes no other finding: "fever cough".
+        ends = [max((end for _, end in places if end <= start), default=0) for start, _ in places]
+        listed = zip(findings, contexts, read_modifiers(text, places, code), ends, strict=True)
+        complete = []
+        for finding, context, of, end in listed:
+            # "Pain in the left knee" is a mention of knee pain.
+            [inside] = read_modifiers(text[finding.start : finding.end], [(0, 0)], code)
+            said = Modifiers(of.side or inside.side, of.severity or inside.severity, finding.modifiers.site or of.site)
+            modifiers = self._leave_out_own(said, finding.candidate)
+            strange = find_strange_word(text[end:], finding.start - end, code)
+            complete.append(finding._replace(context=context, strange=strange, modifiers=modifiers))
+        return complete
 
     def _complete_near(self, text: str, finding: TextFinding) -> TextFinding:
         """Say what the words of a piece say of the concept that it is near."""
@@ -166,7 +169,7 @@ class LabelReader:
         return Modifiers(*("" if value in own or value in names[0] else value for value in modifiers))
 
     def _choose(
-        self, whole: LabelPiece, names: Sequence[TextFinding], pieces: Sequence[TextFinding]
+        self, text: str, whole: LabelPiece, names: Sequence[TextFinding], pieces: Sequence[TextFinding]
     ) -> list[TextFinding]:
         """Choose what a label says: what its pieces say if that is several things, or else what it says as a whole."""
         near = {(finding.start, finding.end): finding for finding in pieces}
@@ -180,15 +183,21 @@ class LabelReader:
             below = [one for one in below if not any(_take_overlapping(own, one))]
             listed = _list_distinct([*own, *below])
             whole_piece = near.get((piece.start, piece.end))
-            n_sure = sum(not one.strange and not one.context for one in listed)
-            if whole_piece is None or n_sure > 1:
+            sure = [one for one in listed if not one.strange and not one.context]
+            if whole_piece is None or len(sure) > 1:
                 return listed
             is_one = piece is whole and (not piece.parts or piece.is_list)
-            if n_sure and not is_one and not self._says_more(whole_piece, listed):
-                return listed
-            return [whole_piece]
+            is_less = is_one and not (sure and self._says_all(text, piece, sure[0]))
+            if not sure or is_less or self._says_more(whole_piece, listed):
+                return [whole_piece]
+            return listed
 
         return resolve(whole)
+
+    def _says_all(self, text: str, piece: LabelPiece, name: TextFinding) -> bool:
+        """Return whether a piece has only a name and words that say nothing of which finding it is."""
+        before, behind = text[piece.start : name.start], text[name.end : piece.end]
+        return self._words is not None and self._words.are_neutral(f"{before} {behind}")
 
     def _says_more(self, near: TextFinding, names: Sequence[TextFinding]) -> bool:
         """Return whether the concept that a piece is near has more words of the piece than the names in it, and no
