@@ -58,6 +58,12 @@ class LabelQuestion(NamedTuple):
         """The best candidate, if that is good enough."""
         return None if self.kb_id in ("", NIL) else self.candidates[0]
 
+    @property
+    def near(self) -> Candidate | None:
+        """The best candidate, unless one of it and the label is what is left of a class and the other is not."""
+        is_alike = self.best is None or is_residual(self.form) == is_residual(self.best["name"])
+        return self.best if is_alike else None
+
 
 class LabelLinker:
     """Link labels with a pipeline.
@@ -93,7 +99,7 @@ class LabelLinker:
         is_open = [_is_open(question, of[0]) for question, of in zip(questions, answers, strict=True)]
         open_ones = [question for question, is_one in zip(questions, is_open, strict=True) if is_one]
         # What a label about something else is near says nothing of it.
-        best = [None if one.context and not self._any_context else one.best for one in open_ones]
+        best = [None if one.context and not self._any_context else one.near for one in open_ones]
         findings = iter(self._reader.read([one.form for one in open_ones], best))
         return [
             self._combine(question, of[0], next(findings)) if is_one else of
@@ -243,9 +249,7 @@ class LabelLinker:
             common = self._choose_common(question.form, question.named, chosen)
             common = next((one for one in question.candidates if one["id"] == common["id"]), common)
             return common, _say_name(common, question.form)
-        if is_rest != is_residual(chosen["name"]):
-            return None, "residual class"
-        return chosen, "vectors"
+        return (chosen, "vectors") if question.near else (None, "residual class")
 
     def _choose_common(self, form: str, named: list[Candidate], chosen: Candidate) -> Candidate:
         """Choose among the concepts of one name: those that it is the canonical name of come first, and then the one
@@ -292,7 +296,7 @@ class LabelLinker:
         others |= {one.candidate["id"]: one.candidate["canonical_name"] for one in findings if one not in taken}
         if not taken:
             context = next((one.context for one in findings if one.context), None)
-            how = "context" if context else "no name"
+            how = "context" if context else "no name" if answer.how != "residual class" else answer.how
             return [answer._replace(chosen=None, how=how, others=others, context=context or answer.context)]
         if len(taken) == 1 and answer.chosen and ids == {answer.chosen["id"]}:
             [one] = taken
@@ -305,8 +309,8 @@ class LabelLinker:
 
 def _is_open(question: LabelQuestion, answer: Answer) -> bool:
     """Return whether a label may say more as a text: not what is a name or a code, and not what is left of a class."""
-    is_answered = answer.how in ("name", "form of a name", "code", "names", "residual class", "empty")
-    return bool(question.form) and not is_answered
+    is_answered = answer.how in ("name", "form of a name", "code", "names", "empty")
+    return bool(question.form) and not is_answered and not is_residual(question.form)
 
 
 def _split(form: str) -> list[str]:

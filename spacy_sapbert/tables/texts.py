@@ -19,6 +19,7 @@ from ..lexicon.scan import scan
 from ..linker import SapbertLinker
 from ..matcher import FixedMatcher, MatcherSettings, TerminologyMatcher
 from ..text import NIL
+from .labels import is_residual
 
 if TYPE_CHECKING:
     from ..lexicon.mentions import Hit
@@ -121,7 +122,7 @@ class LabelReader:
 
     def _make_near(self, span: Span, candidates: list[Candidate], kb_id: str) -> TextFinding | None:
         """Make a finding of a piece of a label that has the words of a name, in any order and with neutral ones."""
-        if kb_id in ("", NIL):
+        if kb_id in ("", NIL) or is_residual(candidates[0]["name"]) != is_residual(span.text):
             return None
         candidate = candidates[0]
         mention = candidate["mention"]
