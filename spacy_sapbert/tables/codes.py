@@ -74,7 +74,9 @@ def _find_other_codes(terminology: Terminology, codes: list[str]) -> dict[str, C
         source = _read_source(code)
         listed_here = rows_of.get(wanted[code], ())
         rows = dict.fromkeys(row for row, written in listed_here if source in ("", _read_source(written)))
-        note = f"{code} is a code of {terminology.concepts['canonical_name'][next(iter(rows))]}" if len(rows) == 1 else ""
+        note = (
+            f"{code} is a code of {terminology.concepts['canonical_name'][next(iter(rows))]}" if len(rows) == 1 else ""
+        )
         matches[code] = CodeMatch(tuple(rows), note)
     return matches
 
