@@ -18,6 +18,8 @@ _END = re.compile(r"[.;:|\n](?!\d)")
 # Words without a sign between them at the end of a text, and one of them.
 _PHRASE = re.compile(r"(?:[\w-]+\s+)+\Z")
 _PHRASE_WORD = re.compile(r"[\w-]+")
+# How many characters before a name are read.
+REACH = 200
 SIDE, SEVERITY, SITE = "side", "severity", "site"
 
 
@@ -172,7 +174,7 @@ def find_strange_word(text: str, start: int, code: str) -> str:
     RETURNS (str): The nearest such word; empty if there is none.
     """
     words = get_modifier_words(code)
-    before = _PHRASE.search(text[:start])
+    before = _PHRASE.search(text, max(0, start - REACH), start)
     if words is None or before is None:
         return ""
     phrase = before[0]

@@ -24,6 +24,8 @@ from .labels import is_residual
 if TYPE_CHECKING:
     from ..lexicon.mentions import Hit
 
+# The length of labels whose pieces are compared. In longer ones, only names are looked for.
+MOST_CHARACTERS = 1000
 # Where labels are divided first, and then. Neither divides "1.5" and "well-known".
 _STRONG = re.compile(r"\s*[;；|｜•]\s*|\.\s+|。")
 # Signs without a space beside them, which would make one token of two names.
@@ -86,7 +88,8 @@ class LabelReader:
         # In documents of their own, because a mention with a match is compared with nothing else.
         plain = [self._abbreviations(self._nlp.make_doc(label)) for label in labels]
         pieces = [
-            [_take(doc, piece) for piece in _list_pieces(whole)] for doc, whole in zip(plain, wholes, strict=True)
+            [_take(doc, piece) for piece in _list_pieces(whole) if piece.end <= MOST_CHARACTERS]
+            for doc, whole in zip(plain, wholes, strict=True)
         ]
         asked = [span for pair in zip(named, pieces, strict=True) for of in pair for span in of]
         decisions = self._decider.decide_spans(asked)
@@ -98,11 +101,14 @@ class LabelReader:
             if candidate is not None:
                 near.append(TextFinding(whole.start, whole.end, candidate, is_name=False))
             complete = self._complete_names(label, names)
-            read.append(self._choose(label, whole, complete, [self._complete_near(label, one) for one in near]))
+            chosen = self._choose(label, whole, complete, [self._add_context(label, one) for one in near])
+            read.append([one if one.is_name else self._add_modifiers(label, one) for one in chosen])
         return read
 
     def _divide(self, label: str) -> LabelPiece:
         """Divide a label into pieces, and these into smaller ones."""
+        if len(label) > MOST_CHARACTERS:
+            return LabelPiece(0, len(label))
         words = [self._words.joints, self._words.lists] if self._words else []
         return _divide(label, 0, len(label), [_STRONG, _WEAK, *words])
 
@@ -152,16 +158,18 @@ class LabelReader:
             complete.append(finding._replace(context=context, strange=strange, modifiers=modifiers))
         return complete
 
-    def _complete_near(self, text: str, finding: TextFinding) -> TextFinding:
-        """Say what the words of a piece say of the concept that it is near."""
+    def _add_context(self, text: str, finding: TextFinding) -> TextFinding:
+        """Say what a piece says of the concept that it is near."""
         start, end = finding.start, finding.end
         inside = read_label_context(text[start:end], self._language)
         is_whole = end - start == len(text)
         [context] = [""] if is_whole else read_label_contexts(text, [(start, end)], self._language)
-        [modifiers] = read_modifiers(text, [(start, start)], self._language.code)
-        return finding._replace(
-            context=inside.kind if inside else context, modifiers=self._leave_out_own(modifiers, finding.candidate)
-        )
+        return finding._replace(context=inside.kind if inside else context)
+
+    def _add_modifiers(self, text: str, finding: TextFinding) -> TextFinding:
+        """Say how the concept that a piece is near is."""
+        [modifiers] = read_modifiers(text, [(finding.start, finding.start)], self._language.code)
+        return finding._replace(modifiers=self._leave_out_own(modifiers, finding.candidate))
 
     def _leave_out_own(self, modifiers: Modifiers, candidate: Candidate) -> Modifiers:
         """Leave out what a concept's own name says."""
