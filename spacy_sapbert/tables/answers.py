@@ -26,6 +26,8 @@ REPAIRED = "characters repaired"
 # What stands between several names in a cell.
 _BETWEEN = re.compile(r"\s*[;|；｜、/／+\\]\s*")
 
+_ITEMS = re.compile(r"\s*[,;|/+]\s*")
+
 
 class Answer(NamedTuple):
     """What a label, or one of several names in it, is linked to."""
@@ -118,7 +120,8 @@ class LabelLinker:
         forms = [next((form for form in label.forms if named[form]), label.forms[-1]) for label in labels]
         contexts = [None if named[form] or is_residual(form) else self._read_context(form) for form in forms]
         if self._any_context:
-            forms = [context.finding if context else form for context, form in zip(contexts, forms, strict=True)]
+            both = zip(contexts, forms, strict=True)
+            forms = [of.finding if of and not self._names_more(form, of.finding) else form for of, form in both]
             named |= self._name(forms)
         lists = {form: _split(form) for form in forms if not named[form]}
         of_parts = self._name(chain.from_iterable(lists.values()))
@@ -141,6 +144,10 @@ class LabelLinker:
         distinct = list(dict.fromkeys(texts))
         named = self._fixed.find_named(distinct)
         return {text: sorted(of, key=lambda one: not _is_proper(one)) for text, of in zip(distinct, named, strict=True)}
+
+    def _names_more(self, form: str, finding: str) -> bool:
+        """Return whether an item of a label is a name, beside the finding that a context is about."""
+        return any(named for item, named in self._name(_ITEMS.split(form)).items() if item != finding)
 
     def _decide(self, forms: Sequence[str]) -> dict[str, tuple[list[Candidate], str]]:
         if self._exact and not self._n_candidates:

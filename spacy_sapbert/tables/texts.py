@@ -121,6 +121,8 @@ class LabelReader:
         """Make a finding of a name in a label; None if it means nothing, or says only how another finding is."""
         if kb_id in ("", NIL) or (self._words and self._words.are_neutral(span.text)):
             return None
+        if is_residual(candidates[0]["name"]) != is_residual(span.text):
+            return None
         sites = get_sites(span)
         words = self._words.find_sites(sites[0][0]) if sites and self._words else set()
         modifiers = Modifiers(site=min(words, default=""))
@@ -155,6 +157,9 @@ class LabelReader:
             said = Modifiers(of.side or inside.side, of.severity or inside.severity, finding.modifiers.site or of.site)
             modifiers = self._leave_out_own(said, finding.candidate)
             strange = find_strange_word(text[end:], finding.start - end, code)
+            # The "no" of "no fever" is a context, and makes no other finding.
+            if context and read_label_context(f"{strange} {text[finding.start : finding.end]}", self._language):
+                strange = ""
             complete.append(finding._replace(context=context, strange=strange, modifiers=modifiers))
         return complete
 
