@@ -14,7 +14,7 @@ import srsly
 from .place_reader import read_place_lists
 
 # Characters before a mention that may speak of it.
-NEAR = 80
+NEAR = 200
 # What ends what a word may be about: a sentence, an item.
 _END = re.compile(r"[.;:|\n](?!\d)")
 # Words without a sign between them at the end of a text, and one of them.
@@ -98,7 +98,8 @@ class ModifierWords(NamedTuple):
 
     def _is_neutral_part(self, word: str) -> bool:
         kind, _ = self.values.get(word, ("", ""))
-        return word in self.neutral or word in self.ends or kind in (SIDE, SEVERITY) or not word.strip("0123456789")
+        counted = word.lstrip("0123456789")
+        return not counted or counted in self.neutral or word in self.ends or kind in (SIDE, SEVERITY)
 
     def find_sites(self, *texts: str) -> set[str]:
         """Find the sites that texts name."""

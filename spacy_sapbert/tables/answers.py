@@ -24,7 +24,9 @@ from .texts import LabelReader, TextFinding
 
 REPAIRED = "characters repaired"
 # What stands between several names in a cell.
-_BETWEEN = re.compile(r"\s*[;|\n]\s*|\s*[/+]\s*")
+_BETWEEN = re.compile(r"\s*[;|；｜、/／+\\]\s*")
+
+_ITEMS = re.compile(r"\s*[,;|/+]\s*")
 
 
 class Answer(NamedTuple):
@@ -51,12 +53,18 @@ class LabelQuestion(NamedTuple):
     candidates: list[Candidate]  # what it may mean, best first
     kb_id: str
     context: LabelContext | None
-    parts: list[list[Candidate]]  # of a list of names, the concepts of each
+    parts: list[tuple[str, list[Candidate]]]  # of a list of names, each with its concepts
 
     @property
     def best(self) -> Candidate | None:
         """The best candidate, if that is good enough."""
         return None if self.kb_id in ("", NIL) else self.candidates[0]
+
+    @property
+    def near(self) -> Candidate | None:
+        """The best candidate, unless one of it and the label is what is left of a class and the other is not."""
+        is_alike = self.best is None or is_residual(self.form) == is_residual(self.best["name"])
+        return self.best if is_alike else None
 
 
 class LabelLinker:
@@ -93,7 +101,7 @@ class LabelLinker:
         is_open = [_is_open(question, of[0]) for question, of in zip(questions, answers, strict=True)]
         open_ones = [question for question, is_one in zip(questions, is_open, strict=True) if is_one]
         # What a label about something else is near says nothing of it.
-        best = [None if one.context and not self._any_context else one.best for one in open_ones]
+        best = [None if one.context and not self._any_context else one.near for one in open_ones]
         findings = iter(self._reader.read([one.form for one in open_ones], best))
         return [
             self._combine(question, of[0], next(findings)) if is_one else of
@@ -104,7 +112,7 @@ class LabelLinker:
         """Look up what labels may stand for."""
         labels = [read_label(label, self._terminology) for label, _ in pairs]
         labels = [
-            label._replace(codes=split_codes(code) or label.codes)
+            label._replace(codes=self._split_codes(code) or label.codes)
             for label, (_, code) in zip(labels, pairs, strict=True)
         ]
         named = self._name(chain.from_iterable(label.forms for label in labels))
@@ -112,7 +120,8 @@ class LabelLinker:
         forms = [next((form for form in label.forms if named[form]), label.forms[-1]) for label in labels]
         contexts = [None if named[form] or is_residual(form) else self._read_context(form) for form in forms]
         if self._any_context:
-            forms = [context.finding if context else form for context, form in zip(contexts, forms, strict=True)]
+            both = zip(contexts, forms, strict=True)
+            forms = [of.finding if of and not self._names_more(form, of.finding) else form for of, form in both]
             named |= self._name(forms)
         lists = {form: _split(form) for form in forms if not named[form]}
         of_parts = self._name(chain.from_iterable(lists.values()))
@@ -121,16 +130,24 @@ class LabelLinker:
         questions = []
         for label, form, context in zip(labels, forms, contexts, strict=True):
             coded, notes = self._describe_codes(label.codes, codes)
-            parts = [of_parts[part] for part in lists.get(form, ())]
+            parts = [(part, of_parts[part]) for part in lists.get(form, ())]
             candidates, kb_id = decided.get(form, ([], ""))
             questions.append(LabelQuestion(label, form, named[form], coded, notes, candidates, kb_id, context, parts))
         return questions
+
+    def _split_codes(self, cell: str) -> list[str]:
+        """Split the codes in a cell. An id may have the signs that join codes."""
+        return split_codes(cell) if self._terminology.find_row(cell) is None else [cell]
 
     def _name(self, texts: Iterable[str]) -> dict[str, list[Candidate]]:
         """Find the concepts that have texts as names; those by a name in the proper sense come first."""
         distinct = list(dict.fromkeys(texts))
         named = self._fixed.find_named(distinct)
         return {text: sorted(of, key=lambda one: not _is_proper(one)) for text, of in zip(distinct, named, strict=True)}
+
+    def _names_more(self, form: str, finding: str) -> bool:
+        """Return whether an item of a label is a name, beside the finding that a context is about."""
+        return any(named for item, named in self._name(_ITEMS.split(form)).items() if item != finding)
 
     def _decide(self, forms: Sequence[str]) -> dict[str, tuple[list[Candidate], str]]:
         if self._exact and not self._n_candidates:
@@ -155,11 +172,11 @@ class LabelLinker:
             coded += [of_code] if of_code else []
             if match.note:
                 notes.append(match.note)
-            if len(of_code) == 1 and not match.note:
-                notes.append(f"{code} is the id of {of_code[0]['canonical_name']}")
             elif not match.rows:
                 notes.append(f"{code} is no id here")
-            elif not of_code:
+            elif len(of_code) == 1:
+                notes.append(f"{code} is the id of {of_code[0]['canonical_name']}")
+            if match.rows and not of_code:
                 notes.append(f"{code} is outside of the linker's filters")
             elif len(of_code) > 1:
                 notes.append(f"{code} is a code of {len(of_code)} concepts")
@@ -167,28 +184,31 @@ class LabelLinker:
 
     def _answer_codes(self, question: LabelQuestion) -> list[Answer]:
         """Answer with the concepts of several codes, if each has one."""
-        ids = {of[0]["id"] for of in question.coded}
-        if len(ids) < 2 or any(len(of) > 1 for of in question.coded):
+        firsts = {of[0]["id"]: of[0] for of in question.coded}
+        if len(firsts) < 2 or any(len(of) > 1 for of in question.coded):
             return []
         notes = self._list_notes(question)
-        return [Answer(of[0], "code", {}, notes) for of in question.coded]
+        return [Answer(one, "code", {}, notes) for one in firsts.values()]
 
     def _answer_names(self, question: LabelQuestion) -> list[Answer]:
         """Answer with the concepts of a list of names; with none if it is no such list."""
-        firsts = {of[0]["id"]: of for of in question.parts if of}
+        chosen = [self._choose_common(text, of, of[0]) for text, of in question.parts if of]
+        firsts = {one["id"]: one for one in chosen}
         is_about_else = question.context is not None and not self._any_context
         if len(firsts) < 2 or question.coded or is_about_else:
             return []
-        if self._exact and not all(len(_list_proper(of)) == 1 for of in question.parts):
-            every = (one for of in firsts.values() for one in _list_proper(of))
+        named = [of for _, of in question.parts]
+        if self._exact and not all(len(_list_proper(of)) == 1 for of in named):
+            every = (one for of in named for one in _list_proper(of))
             return [Answer(None, "several concepts", {one["id"]: one["canonical_name"] for one in every})]
-        if not all(question.parts):
+        if not all(named):
             return []
         context = question.context.kind if question.context else None
         notes = self._list_notes(question)
         return [
-            Answer(of[0], "names", {one["id"]: one["canonical_name"] for one in of[1:]}, notes, context=context)
-            for of in firsts.values()
+            Answer(one, "names", {other["id"]: other["canonical_name"] for other in of}, notes, context=context)
+            for one, of in zip(chosen, named, strict=True)
+            if firsts[one["id"]] is one
         ]
 
     @staticmethod
@@ -207,7 +227,8 @@ class LabelLinker:
             notes.append(f"a {chosen['term_type']} synonym")
         if chosen and how == "code" and named:
             notes.append(f"the words are a name of {named[0]['id']} {named[0]['canonical_name']}")
-        listed = *_list_proper(question.named), *question.candidates[: self._n_candidates]
+        coded = chain.from_iterable(question.coded if how == "several concepts" else ())
+        listed = *coded, *_list_proper(question.named), *question.candidates[: self._n_candidates]
         others = {one["id"]: one["canonical_name"] for one in listed}
         context = question.context.kind if question.context else None
         answer = Answer(chosen, how, others, notes, context=context)
@@ -222,7 +243,10 @@ class LabelLinker:
             both = [one for one in question.named if one["id"] in coded]
             if both:
                 return both[0], _say_name(both[0], question.form)
-            return (next(iter(coded.values())), "code") if len(coded) == 1 else (None, "several concepts")
+            if len(coded) == 1:
+                return next(iter(coded.values())), "code"
+            if not same:
+                return None, "several concepts"
         if self._exact and len(same) > 1:
             return None, "several concepts"
         if question.context and not self._any_context:
@@ -231,30 +255,27 @@ class LabelLinker:
         if chosen is None:
             return None, "residual class" if is_rest else "no name" if question.form else "empty"
         if any(chosen["id"] == one["id"] for one in question.named):
-            common = self._choose_common(question, chosen)
+            common = self._choose_common(question.form, question.named, chosen)
+            common = next((one for one in question.candidates if one["id"] == common["id"]), common)
             return common, _say_name(common, question.form)
-        if is_rest != is_residual(chosen["name"]):
-            return None, "residual class"
-        return chosen, "vectors"
+        return (chosen, "vectors") if question.near else (None, "residual class")
 
-    def _choose_common(self, question: LabelQuestion, chosen: Candidate) -> Candidate:
+    def _choose_common(self, form: str, named: list[Candidate], chosen: Candidate) -> Candidate:
         """Choose among the concepts of one name: those that it is the canonical name of come first, and then the one
         with the most names, because the rarest one is hardly meant."""
-        same = _list_proper(question.named)
+        same = _list_proper(named)
         ids = {one["id"] for one in same}
         if len(ids) < 2 or chosen["id"] not in ids:
             return chosen
-        decided = {one["id"]: one for one in question.candidates}
-        names = [question.form, *(one["canonical_name"] for one in same)]
-        form, *canonical = key_texts(names, self._linker.retriever.lexicon.language).tolist()
-        is_canonical = {one["id"]: key == form for one, key in zip(same, canonical, strict=True)}
+        names = [form, *(one["canonical_name"] for one in same)]
+        own, *canonical = key_texts(names, self._linker.retriever.lexicon.language).tolist()
+        is_canonical = {one["id"]: key == own for one, key in zip(same, canonical, strict=True)}
 
         def rank(one: Candidate) -> tuple[bool, int, bool]:
             id_ = one["id"]
             return is_canonical[id_], self._count_names(one), id_ == chosen["id"]
 
-        common = max(same, key=rank)
-        return decided.get(common["id"], common)
+        return max(same, key=rank)
 
     def _count_names(self, candidate: Candidate) -> int:
         row = self._terminology.row(candidate["concept_id"])
@@ -289,7 +310,7 @@ class LabelLinker:
         others |= {one.candidate["id"]: one.candidate["canonical_name"] for one in findings if one not in links}
         if not links:
             context = next((one.context for one in findings if one.context), None)
-            how = "context" if context else "no name"
+            how = "context" if context else "no name" if answer.how != "residual class" else answer.how
             return [answer._replace(chosen=None, how=how, others=others, context=context or answer.context)]
         if len(links) == 1 and answer.chosen and ids == {answer.chosen["id"]}:
             [one] = links
@@ -302,8 +323,8 @@ class LabelLinker:
 
 def _is_open(question: LabelQuestion, answer: Answer) -> bool:
     """Return whether a label may say more as a text: not what is a name or a code, and not what is left of a class."""
-    is_answered = answer.how in ("name", "form of a name", "code", "names", "residual class", "empty")
-    return bool(question.form) and not is_answered
+    is_answered = answer.how in ("name", "form of a name", "code", "names", "empty")
+    return bool(question.form) and not is_answered and not is_residual(question.form)
 
 
 def _split(form: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import chain
 from typing import NamedTuple
 
 import polars as pl
@@ -26,24 +27,37 @@ def find_codes(terminology: Terminology, codes: Collection[str]) -> dict[str, Co
     RETURNS (dict[str, CodeMatch]): What each one stands for. A retired id stands for what took its place.
     """
     matches = {code: _find_id(terminology, code) for code in codes}
-    others = [code for code, match in matches.items() if not match.rows and not match.note]
-    if others:
-        matches |= _find_other_codes(terminology, others)
+    for find in (_find_retired, _find_other_codes):
+        others = [code for code, match in matches.items() if not match.rows and not match.note]
+        matches |= find(terminology, others) if others else {}
     return matches
 
 
+def _list_writings(code: str) -> list[str]:
+    """List how an id may be written in its terminology."""
+    return list(dict.fromkeys((code, code.replace("_", ":", 1), code.upper().replace("_", ":", 1))))
+
+
 def _find_id(terminology: Terminology, code: str) -> CodeMatch:
-    with_colon = code.replace("_", ":", 1)
-    for written in dict.fromkeys((code, with_colon, with_colon.upper())):
+    for written in _list_writings(code):
         row = terminology.find_row(written)
         if row is not None:
             id_ = terminology.concepts["id"][row]
             return CodeMatch((row,), "" if id_ == written else f"{written} is retired, {id_} took its place")
-    retired = terminology.retired.filter(pl.col("id") == code)
-    if retired.height:
-        consider = ", ".join(retired["consider"][0]) or "nothing"
-        return CodeMatch((), f"{code} is retired, and its source says to consider {consider}")
     return CodeMatch()
+
+
+def _find_retired(terminology: Terminology, codes: list[str]) -> dict[str, CodeMatch]:
+    """Find codes among the retired ids that nothing took the place of."""
+    writings = {code: _list_writings(code) for code in codes}
+    retired = terminology.retired.filter(pl.col("id").is_in([*chain.from_iterable(writings.values())]))
+    advice = dict(retired.select("id", "consider").iter_rows())
+    matches = {}
+    for code, written in writings.items():
+        if id_ := next(filter(advice.__contains__, written), ""):
+            instead = ", ".join(advice[id_]) or "nothing"
+            matches[code] = CodeMatch((), f"{id_} is retired, and its source says to consider {instead}")
+    return matches
 
 
 def _find_other_codes(terminology: Terminology, codes: list[str]) -> dict[str, CodeMatch]:
@@ -60,10 +74,18 @@ def _find_other_codes(terminology: Terminology, codes: list[str]) -> dict[str, C
         rows_of.setdefault(code, []).append((row, written))
     matches = {}
     for code in codes:
-        key = make_key(code)
-        rows = (row for row, written in rows_of.get(plain_codes[code], ()) if key is None or make_key(written) == key)
-        matches[code] = CodeMatch(tuple(dict.fromkeys(rows)))
+        source = _read_source(code)
+        near_code = rows_of.get(plain_codes[code], ())
+        rows = dict.fromkeys(row for row, written in near_code if source in ("", _read_source(written)))
+        names = [terminology.concepts["canonical_name"][row] for row in rows]
+        matches[code] = CodeMatch(tuple(rows), f"{code} is a code of {names[0]}" if len(names) == 1 else "")
     return matches
+
+
+def _read_source(code: str) -> str:
+    """Read the source of a code; empty if it has none."""
+    key = make_key(code)
+    return key[0] if key else ""
 
 
 def _write_plain(code: str) -> str:

@@ -73,6 +73,10 @@ def read_label(label: str, terminology: Terminology) -> Label:
     repaired = _repair(label)
     codes: list[str] = []
     forms = [normalize_name(write_plainly(repaired))]
+    # A name may be wrapped, or each line has one.
+    lines = [normalize_name(write_plainly(line)) for line in repaired.splitlines()]
+    if len(lines := [*filter(None, lines)]) > 1:
+        forms.append(" | ".join(lines))
     # What is longer can't be a name.
     while len(forms[0]) <= MAX_LENGTH and (shorter := _shorten(forms[-1], terminology)) is not None:
         form, code = shorter

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from itertools import chain
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, overload
 
@@ -120,15 +122,20 @@ def link_table(
         raise ValueError(f"The table has a column {min(clashes)!r} already. Rename it, or leave it out.")
     linker = get_linker(nlp, nlp.meta["name"])
     linked = _link_labels(LabelLinker(nlp, linker, exact, n_candidates, any_context), labels, codes)
-    listed = [linked[pair] for pair in zip(labels, codes, strict=True)]
-    rows = [[*map(_write_one, of)] if explode else [_join_answers(of)] for of in listed]
-    places = [place for place, of_label in enumerate(rows) for _ in of_label]
-    cells = [row for of_label in rows for row in of_label]
+    cells: list[tuple[Any, ...]] = []
+    rows: dict[tuple[str, str], range] = {}
+    for pair, answers in linked.items():
+        start = len(cells)
+        cells += map(_write_one, answers) if explode else [_join_answers(answers)]
+        rows[pair] = range(start, len(cells))
+    listed = [rows[pair] for pair in zip(labels, codes, strict=True)]
     if is_list:
         names = column, *COLUMNS
-        return [dict(zip(names, (labels[place], *row), strict=True)) for place, row in zip(places, cells, strict=True)]
+        cells_of = ((label, *cells[row]) for label, of in zip(labels, listed, strict=True) for row in of)
+        return [dict(zip(names, row, strict=True)) for row in cells_of]
     schema = {name: pl.String if name in ADDED_TEXTS else pl.Float64 for name in COLUMNS}
-    added = pl.DataFrame(cells, schema, orient="row")
+    added = pl.DataFrame(cells, schema, orient="row")[[*chain.from_iterable(listed)]]
+    places = [place for place, of in enumerate(listed) for _ in of]
     if isinstance(table, pl.DataFrame):
         return table[places].hstack(added) if explode else table.hstack(added)
     table = table.iloc[places].reset_index(drop=True) if explode else table
@@ -206,7 +213,11 @@ def _list_codes(cells: Any) -> list[str]:
     """List the codes in the cells of a column, which may be numbers; empty strings where there is none."""
     if hasattr(cells, "notna"):
         cells = cells.astype(object).where(cells.notna(), None)
-    return ["" if cell is None else str(cell).strip() for cell in cells]
+    codes = [None if isinstance(cell, float) and isnan(cell) else cell for cell in cells]
+    # Whole numbers become floats where some are missing.
+    are_whole = all(cell.is_integer() for cell in codes if isinstance(cell, float))
+    written = (int(cell) if are_whole and isinstance(cell, float) else cell for cell in codes)
+    return ["" if cell is None else str(cell).strip() for cell in written]
 
 
 def write_linked(linked: pl.DataFrame, output: Path, source: LabelTable) -> None:

@@ -19,15 +19,18 @@ from ..lexicon.scan import scan
 from ..linker import SapbertLinker
 from ..matcher import FixedMatcher, MatcherSettings, TerminologyMatcher
 from ..text import NIL
+from .labels import is_residual
 
 if TYPE_CHECKING:
     from ..lexicon.mentions import Hit
 
+# The length of labels whose pieces are compared. In longer ones, only names are looked for.
+MOST_CHARACTERS = 1000
 # Where labels are divided first, and then. Neither divides "1.5" and "well-known".
-_STRONG = re.compile(r"\s*[;|\n•]\s*|\.\s+")
+_STRONG = re.compile(r"\s*[;；|｜•]\s*|\.\s+|。")
 # Signs without a space beside them, which would make one token of two names.
-_TIGHT = re.compile(r"(?<=[^\W\d_]{2})\s*([/+&;|])\s*(?=[^\W_])")
-_WEAK = re.compile(r"\s*[,:()\[\]]+\s*(?!\d)|\s+[-–—]+\s+")
+_TIGHT = re.compile(r"(?<=[^\W\d_]{2})\s*([/／+&;；|｜•\\，、。]|,,+)\s*(?=[^\W_])")
+_WEAK = re.compile(r"\s*[,，、:：()（）\[\]\\]+\s*(?!\d)|\s+[-–—]+\s+")
 
 
 class TextFinding(NamedTuple):
@@ -76,7 +79,7 @@ class LabelReader:
 
     def read(self, labels: Sequence[str], best: Sequence[Candidate | None]) -> list[list[TextFinding]]:
         """Find what labels say, in the order of their words. `best` is what each one is near as a whole."""
-        labels = [_TIGHT.sub(r" \1 ", label) for label in labels]
+        labels = [_TIGHT.sub(r" \1 ", label).replace("_", " ") for label in labels]
         if not labels:
             return []
         docs = [self._abbreviations(self._nlp.make_doc(label)) for label in labels]
@@ -85,7 +88,8 @@ class LabelReader:
         # In documents of their own, because a mention with a match is compared with nothing else.
         plain = [self._abbreviations(self._nlp.make_doc(label)) for label in labels]
         pieces = [
-            [_take(doc, piece) for piece in _list_pieces(whole)] for doc, whole in zip(plain, wholes, strict=True)
+            [_take(doc, piece) for piece in _list_pieces(whole) if piece.end <= MOST_CHARACTERS]
+            for doc, whole in zip(plain, wholes, strict=True)
         ]
         asked = [span for pair in zip(named, pieces, strict=True) for of in pair for span in of]
         decisions = self._decider.decide_spans(asked)
@@ -97,11 +101,14 @@ class LabelReader:
             if candidate is not None:
                 near.append(TextFinding(whole.start, whole.end, candidate, is_name=False))
             complete = self._complete_names(label, names)
-            read.append(self._choose(whole, complete, [self._complete_near(label, one) for one in near]))
+            chosen = self._choose(label, whole, complete, [self._add_context(label, one) for one in near])
+            read.append([one if one.is_name else self._add_modifiers(label, one) for one in chosen])
         return read
 
     def _divide(self, label: str) -> LabelPiece:
         """Divide a label into pieces, and these into smaller ones."""
+        if len(label) > MOST_CHARACTERS:
+            return LabelPiece(0, len(label))
         words = [self._words.joints, self._words.lists] if self._words else []
         return _divide(label, 0, len(label), [_STRONG, _WEAK, *words])
 
@@ -114,6 +121,8 @@ class LabelReader:
         """Make a finding of a name in a label; None if it means nothing, or says only how another finding is."""
         if kb_id in ("", NIL) or (self._words and self._words.are_neutral(span.text)):
             return None
+        if is_residual(candidates[0]["name"]) != is_residual(span.text):
+            return None
         sites = get_sites(span)
         words = self._words.find_sites(sites[0][0]) if sites and self._words else set()
         modifiers = Modifiers(site=min(words, default=""))
@@ -121,7 +130,7 @@ class LabelReader:
 
     def _make_near(self, span: Span, candidates: list[Candidate], kb_id: str) -> TextFinding | None:
         """Make a finding of a piece of a label that has the words of a name, in any order and with neutral ones."""
-        if kb_id in ("", NIL):
+        if kb_id in ("", NIL) or is_residual(candidates[0]["name"]) != is_residual(span.text):
             return None
         candidate = candidates[0]
         mention = candidate["mention"]
@@ -138,27 +147,35 @@ class LabelReader:
         code = self._language.code
         places = [(finding.start, finding.end) for finding in findings]
         contexts = read_label_contexts(text, places, self._language)
-        listed = zip(findings, contexts, read_modifiers(text, places, code), strict=True)
-        return [
-            finding._replace(
-                context=context,
-                strange=find_strange_word(text, finding.start, code),
-                modifiers=self._leave_out_own(of._replace(site=finding.modifiers.site or of.site), finding.candidate),
-            )
-            for finding, context, of in listed
-        ]
+        # A word of another name makes no other finding: "fever cough".
+        ends = [max((end for _, end in places if end <= start), default=0) for start, _ in places]
+        listed = zip(findings, contexts, read_modifiers(text, places, code), ends, strict=True)
+        complete = []
+        for finding, context, of, end in listed:
+            # "Pain in the left knee" is a mention of knee pain.
+            [inside] = read_modifiers(text[finding.start : finding.end], [(0, 0)], code)
+            said = Modifiers(of.side or inside.side, of.severity or inside.severity, finding.modifiers.site or of.site)
+            modifiers = self._leave_out_own(said, finding.candidate)
+            strange = find_strange_word(text[end:], finding.start - end, code)
+            # The "no" of "no fever" is a context, and makes no other finding.
+            if context and read_label_context(f"{strange} {text[finding.start : finding.end]}", self._language):
+                strange = ""
+            complete.append(finding._replace(context=context, strange=strange, modifiers=modifiers))
+        return complete
 
-    def _complete_near(self, text: str, finding: TextFinding) -> TextFinding:
-        """Say what the words of a piece say of the concept that it is near."""
+    def _add_context(self, text: str, finding: TextFinding) -> TextFinding:
+        """Say what a piece says of the concept that it is near."""
         start = finding.start
         end = finding.end
         inside = read_label_context(text[start:end], self._language)
         is_whole = end - start == len(text)
         [context] = [""] if is_whole else read_label_contexts(text, [(start, end)], self._language)
-        [modifiers] = read_modifiers(text, [(start, start)], self._language.code)
-        return finding._replace(
-            context=inside.kind if inside else context, modifiers=self._leave_out_own(modifiers, finding.candidate)
-        )
+        return finding._replace(context=inside.kind if inside else context)
+
+    def _add_modifiers(self, text: str, finding: TextFinding) -> TextFinding:
+        """Say how the concept that a piece is near is."""
+        [modifiers] = read_modifiers(text, [(finding.start, finding.start)], self._language.code)
+        return finding._replace(modifiers=self._leave_out_own(modifiers, finding.candidate))
 
     def _leave_out_own(self, modifiers: Modifiers, candidate: Candidate) -> Modifiers:
         """Leave out what a concept's own name says."""
@@ -167,7 +184,7 @@ class LabelReader:
         return Modifiers(*("" if value in own or value in names[0] else value for value in modifiers))
 
     def _choose(
-        self, whole: LabelPiece, names: Sequence[TextFinding], pieces: Sequence[TextFinding]
+        self, text: str, whole: LabelPiece, names: Sequence[TextFinding], pieces: Sequence[TextFinding]
     ) -> list[TextFinding]:
         """Choose what a label says: what its pieces say if that is several things, or else what it says as a whole."""
         near = {(finding.start, finding.end): finding for finding in pieces}
@@ -181,15 +198,21 @@ class LabelReader:
             below = [one for one in below if not any(_take_overlapping(own, one))]
             listed = _list_distinct([*own, *below])
             whole_piece = near.get((piece.start, piece.end))
-            n_sure = sum(not one.strange and not one.context for one in listed)
-            if whole_piece is None or n_sure > 1:
+            sure = [one for one in listed if not one.strange and not one.context]
+            if whole_piece is None or len(sure) > 1:
                 return listed
             is_one = piece is whole and (not piece.parts or piece.is_list)
-            if n_sure and not is_one and not self._says_more(whole_piece, listed):
-                return listed
-            return [whole_piece]
+            is_less = is_one and not (sure and self._says_all(text, piece, sure[0]))
+            if not sure or is_less or self._says_more(whole_piece, listed):
+                return [whole_piece]
+            return listed
 
         return resolve(whole)
+
+    def _says_all(self, text: str, piece: LabelPiece, name: TextFinding) -> bool:
+        """Return whether a piece has only a name and words that say nothing of which finding it is."""
+        before, behind = text[piece.start : name.start], text[name.end : piece.end]
+        return self._words is not None and self._words.are_neutral(f"{before} {behind}")
 
     def _says_more(self, near: TextFinding, names: Sequence[TextFinding]) -> bool:
         """Return whether the concept that a piece is near has more words of the piece than the names in it, and no
