@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -88,9 +88,12 @@ class LabelLinker:
         codes = linker.retriever.filters.list_languages()
         self._languages = [*dict.fromkeys(map(get_language, codes))]
         self._reader = None if exact else LabelReader(nlp, linker, self._decider)
+        # Those that have been looked up.
+        self._codes: dict[str, CodeMatch] = {}
 
     def link(self, pairs: Sequence[tuple[str, str]]) -> list[list[Answer]]:
         """Link labels, given with what a column of codes says of each."""
+        self.look_up_codes(pairs)
         questions = self._ask(pairs)
         answers = [
             self._answer_codes(question) or self._answer_names(question) or [self._answer(question)]
@@ -108,13 +111,19 @@ class LabelLinker:
             for question, of, is_one in zip(questions, answers, is_open, strict=True)
         ]
 
+    def look_up_codes(self, pairs: Sequence[tuple[str, str]]) -> None:
+        """Find the concepts of all codes of a table at once, because each search reads the whole terminology."""
+        codes = {code for label, cell in pairs for code in self._read(label, cell).codes}
+        self._codes |= find_codes(self._terminology, codes - self._codes.keys())
+
+    def _read(self, label: str, cell: str) -> Label:
+        """Read a label, and what a column of codes says of it."""
+        read = read_label(label, self._terminology)
+        return read._replace(codes=self._split_codes(cell) or read.codes)
+
     def _ask(self, pairs: Sequence[tuple[str, str]]) -> list[LabelQuestion]:
         """Look up what labels may stand for."""
-        labels = [read_label(label, self._terminology) for label, _ in pairs]
-        labels = [
-            label._replace(codes=self._split_codes(code) or label.codes)
-            for label, (_, code) in zip(labels, pairs, strict=True)
-        ]
+        labels = [self._read(*pair) for pair in pairs]
         named = self._name(chain.from_iterable(label.forms for label in labels))
         # If the label is a name with all that it has, nothing is left out.
         forms = [next((form for form in label.forms if named[form]), label.forms[-1]) for label in labels]
@@ -125,11 +134,10 @@ class LabelLinker:
             named |= self._name(forms)
         lists = {form: _split(form) for form in forms if not named[form]}
         of_parts = self._name(chain.from_iterable(lists.values()))
-        codes = find_codes(self._terminology, {code for label in labels for code in label.codes})
         decided = self._decide(forms)
         questions = []
         for label, form, context in zip(labels, forms, contexts, strict=True):
-            coded, notes = self._describe_codes(label.codes, codes)
+            coded, notes = self._describe_codes(label.codes)
             parts = [(part, of_parts[part]) for part in lists.get(form, ())]
             candidates, kb_id = decided.get(form, ([], ""))
             questions.append(LabelQuestion(label, form, named[form], coded, notes, candidates, kb_id, context, parts))
@@ -160,14 +168,12 @@ class LabelLinker:
         """Read what a label that is no name says of a finding, in the first language in which it says something."""
         return next(filter(None, (read_label_context(label, language) for language in self._languages)), None)
 
-    def _describe_codes(
-        self, codes: Sequence[str], matches: Mapping[str, CodeMatch]
-    ) -> tuple[list[list[Candidate]], list[str]]:
+    def _describe_codes(self, codes: Sequence[str]) -> tuple[list[list[Candidate]], list[str]]:
         """Describe the concepts of each code that has some, and say what there is to say of these."""
         coded = []
         notes = []
         for code in codes:
-            match = matches[code]
+            match = self._codes[code]
             of_code = self._fixed.describe_concepts(code, match.rows)
             coded += [of_code] if of_code else []
             if match.note:

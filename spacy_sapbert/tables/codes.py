@@ -6,8 +6,7 @@ from collections.abc import Collection
 from itertools import chain
 from typing import NamedTuple
 
-import polars as pl
-
+from ..forking import read_chunks
 from ..terminology.codes import make_key
 from ..terminology.table import Terminology
 
@@ -50,44 +49,45 @@ def _find_id(terminology: Terminology, code: str) -> CodeMatch:
 def _find_retired(terminology: Terminology, codes: list[str]) -> dict[str, CodeMatch]:
     """Find codes among the retired ids that nothing took the place of."""
     writings = {code: _list_writings(code) for code in codes}
-    retired = terminology.retired.filter(pl.col("id").is_in([*chain.from_iterable(writings.values())]))
-    advice = dict(retired.select("id", "consider").iter_rows())
+    wanted = {*chain.from_iterable(writings.values())}
+    retired = terminology.retired
+    ids = chain.from_iterable(read_chunks(retired["id"]))
+    places = {id_: place for place, id_ in enumerate(ids) if id_ in wanted}
     matches = {}
     for code, written in writings.items():
-        if id_ := next(filter(advice.__contains__, written), ""):
-            instead = ", ".join(advice[id_]) or "nothing"
+        if id_ := next(filter(places.__contains__, written), ""):
+            instead = ", ".join(retired["consider"][places[id_]].to_list()) or "nothing"
             matches[code] = CodeMatch((), f"{id_} is retired, and its source says to consider {instead}")
     return matches
 
 
 def _find_other_codes(terminology: Terminology, codes: list[str]) -> dict[str, CodeMatch]:
     """Find codes among those that concepts have in other sources, all at once."""
-    listed = terminology.concepts.select("codes").with_row_index("row").explode("codes").drop_nulls("codes")
-    # As `_write_plain` does.
-    local = pl.col("codes").str.split(":").list.last()
-    plain = local.str.to_uppercase().str.replace_all(".", "", literal=True)
     plain_codes = {code: _write_plain(code) for code in codes}
-    is_near = pl.col("plain").is_in(list(set(plain_codes.values())))
-    near = listed.with_columns(plain=plain).filter(is_near)
-    rows_of: dict[str, list[tuple[int, str]]] = {}
-    for row, written, code in near.iter_rows():
-        rows_of.setdefault(code, []).append((row, written))
+    rows_of: dict[str, list[tuple[int, str]]] = {plain: [] for plain in plain_codes.values()}
+    # By Python, because polars' threads are not there in forked processes.
+    for row, listed in enumerate(chain.from_iterable(read_chunks(terminology.concepts["codes"]))):
+        for written in listed:
+            of_code = rows_of.get(_write_plain(written))
+            if of_code is not None:
+                of_code.append((row, written))
     matches = {}
     for code in codes:
         source = _read_source(code)
-        near_code = rows_of.get(plain_codes[code], ())
-        rows = dict.fromkeys(row for row, written in near_code if source in ("", _read_source(written)))
+        rows = dict.fromkeys(
+            row for row, written in rows_of[plain_codes[code]] if source in ("", _read_source(written))
+        )
         names = [terminology.concepts["canonical_name"][row] for row in rows]
         matches[code] = CodeMatch(tuple(rows), f"{code} is a code of {names[0]}" if len(names) == 1 else "")
     return matches
+
+
+def _write_plain(code: str) -> str:
+    """Write a code without its source and full stops, which are left out in some tables."""
+    return code.rpartition(":")[2].upper().replace(".", "")
 
 
 def _read_source(code: str) -> str:
     """Read the source of a code; empty if it has none."""
     key = make_key(code)
     return key[0] if key else ""
-
-
-def _write_plain(code: str) -> str:
-    """Write a code without its source and full stops, which are left out in some tables."""
-    return code.rpartition(":")[2].upper().replace(".", "")

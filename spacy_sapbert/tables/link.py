@@ -16,6 +16,7 @@ from typing_extensions import Unpack
 
 from ..errors import NO_LIST
 from ..files import write_whole
+from ..forking import check_polars
 from ..progress import show_progress
 from ..text import escape_formula
 from .answers import Answer, LabelLinker
@@ -113,6 +114,8 @@ def link_table(
     RAISES (TypeError): If the table is something else.
     """
     is_list = isinstance(table, (list, tuple))
+    if explode and not is_list:
+        check_polars("give labels several rows")
     if not is_list and not hasattr(table, "columns"):
         what = "labels, or a data frame"
         raise TypeError(NO_LIST.format(function="link_table", what=what, found=f"{table!r:.80} was given"))
@@ -133,13 +136,23 @@ def link_table(
         names = column, *COLUMNS
         cells_of = ((label, *cells[row]) for label, of in zip(labels, listed, strict=True) for row in of)
         return [dict(zip(names, row, strict=True)) for row in cells_of]
-    schema = {name: pl.String if name in ADDED_TEXTS else pl.Float64 for name in COLUMNS}
-    added = pl.DataFrame(cells, schema, orient="row")[[*chain.from_iterable(listed)]]
-    places = [place for place, of in enumerate(listed) for _ in of]
-    if isinstance(table, pl.DataFrame):
-        return table[places].hstack(added) if explode else table.hstack(added)
-    table = table.iloc[places].reset_index(drop=True) if explode else table
-    return table.assign(**added.to_dict(as_series=False))
+    added = _make_columns(cells, [*chain.from_iterable(listed)])
+    if explode:
+        places = [place for place, of in enumerate(listed) for _ in of]
+        table = table[places] if isinstance(table, pl.DataFrame) else table.iloc[places].reset_index(drop=True)
+    return table.hstack(added) if isinstance(table, pl.DataFrame) else table.assign(**added.to_dict(as_series=False))
+
+
+def _make_columns(cells: Sequence[tuple[Any, ...]], rows: Sequence[int]) -> pl.DataFrame:
+    """Make the new columns of distinct labels' cells; by Python, because forked processes lack polars' threads."""
+    columns = zip(*cells, strict=True) if cells else ((),) * len(COLUMNS)
+    return pl.DataFrame(
+        [
+            # Column by column, so that one at a time is a list.
+            pl.Series(name, [values[row] for row in rows], pl.String if name in ADDED_TEXTS else pl.Float64)
+            for name, values in zip(COLUMNS, columns, strict=True)
+        ]
+    )
 
 
 def _link_labels(
@@ -148,6 +161,7 @@ def _link_labels(
     """Link the distinct pairs of a label and its code."""
     distinct = list(dict.fromkeys(zip(labels, codes, strict=True)))
     linked: dict[tuple[str, str], list[Answer]] = {}
+    linker.look_up_codes(distinct)
     for part in minibatch(show_progress(distinct, description="Linking labels", unit="labels"), AT_ONCE):  # type: ignore[no-untyped-call]
         linked |= zip(part, linker.link(part), strict=True)
     return linked
