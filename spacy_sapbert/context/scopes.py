@@ -280,7 +280,11 @@ class _Note:
             return
         words = self._words[number]
         first = self._count_before(self._sentences[number].start)
-        places = [(self._count_before(start) - first, self._count_before(end) - first) for start, end in mentions]
+        # What stands behind the last sentence has no words in it.
+        places = [
+            (min(self._count_before(start) - first, len(words)), min(self._count_before(end) - first, len(words)))
+            for start, end in mentions
+        ]
         reader = SentenceReader(words, places, self._cues, self._language, self._is_spoken)
         for (start, _), (begin, end), hits in zip(mentions, places, reader.read(), strict=True):
             texts = {word.text for word in words[begin:end]}

@@ -276,6 +276,16 @@ def test_any_text_has_sentences_and_contexts(text, data):
     assert all(0 <= finding.start <= finding.end <= len(text) for finding in findings)
 
 
+@pytest.mark.parametrize("text", ["::?\t ", "no:?\n ", "a::?\t b", "yes?\t "])
+def test_white_space_behind_the_last_word_has_no_context(text):
+    cues = NLP.get_pipe("note_context")._cues
+    places = [(start, end) for start in range(len(text)) for end in range(start + 1, len(text) + 1)]
+    for place, findings in zip(
+        places, (find_contexts(text, [place], ENGLISH, cues)[0] for place in places), strict=True
+    ):
+        assert text[slice(*place)].strip() or all(finding.kind != "negated" for finding in findings)
+
+
 @given(st.text(max_size=80))
 def test_any_label_has_a_context_or_none(label):
     context = read_label_context(label, ENGLISH)
