@@ -329,7 +329,7 @@ class DrugConcepts:
             return DrugAnswer(reading, None, "several", (f"{len(rows)} drugs are all that it says",), rows)
         notes = tuple(_find_missing(family, reading, ingredients)) if is_clinical else ()
         strong = [product for product in family if reading.strengths and _is_of_strength(product, reading, ingredients)]
-        # A salt that a string does not say may be that of another form.
+        # If the string names no salt, this one may belong to another form.
         if reading.is_unit_read and len(strong) == 1 and {*strong[0].ingredients} <= {*ingredients, *parts}:
             return DrugAnswer(reading, strong[0].row, "strength only", notes)
         names = [brand] if brand is not None else ingredients

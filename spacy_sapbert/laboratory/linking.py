@@ -252,7 +252,7 @@ def _order(test: LaboratoryTest, item: LaboratoryItem) -> tuple[int | bool, ...]
         bool(subject),
         not item.time and parts.time not in (POINT, ""),
         bool(item.methods) and _rate_methods(parts.method, item.methods) != 0,
-        # Where both are reported, a label that does not say "count" is that of the share of cells.
+        # Laboratories report both; without the word "count", a label means the percentage of cells.
         not item.kinds and not item.unit and not counts_share(parts.component),
         test.is_molecular and not item.kinds and parts.property in data["properties"]["load"],
         test.rank,

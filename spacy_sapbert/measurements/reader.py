@@ -164,7 +164,7 @@ class MeasurementScan:
         return [] if hits and self._is_something_else(start, hits[0]) else hits
 
     def _is_of_fluid(self, start: int) -> bool:
-        """Say whether a value is of another fluid than blood: of the one before it, or of that of the whole list."""
+        """Say whether a value was measured in another fluid than blood, named before it or at the head of its list."""
         grammar = self._grammar
         words = re.findall(r"\w[\w/-]*", re.split(r"[,(\[]", self._find_clause(start))[-1])
         is_new = not grammar.fluids.isdisjoint(words[-2:])

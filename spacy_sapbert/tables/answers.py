@@ -25,7 +25,7 @@ from .texts import LabelReader, TextFinding
 REPAIRED = "characters repaired"
 # What stands between several names in a cell.
 _BETWEEN = re.compile(r"\s*[;|；｜、/／+\\]\s*")
-
+# What stands between the items of a label, names or not.
 _ITEMS = re.compile(r"\s*[,;|/+]\s*")
 
 
@@ -92,8 +92,7 @@ class LabelLinker:
         self._codes: dict[str, CodeMatch] = {}
 
     def link(self, pairs: Sequence[tuple[str, str]]) -> list[list[Answer]]:
-        """Link labels, given with what a column of codes says of each."""
-        self.look_up_codes(pairs)
+        """Link labels, each given with its cell in a column of codes. `look_up_codes` comes first."""
         questions = self._ask(pairs)
         answers = [
             self._answer_codes(question) or self._answer_names(question) or [self._answer(question)]
@@ -241,7 +240,7 @@ class LabelLinker:
         return self._add_second(answer, question)
 
     def _choose(self, question: LabelQuestion) -> tuple[Candidate | None, str]:
-        """Choose the concept of a label: that of its code, or one that has it as a name, or the best candidate."""
+        """Choose a label's concept: the one its code stands for, one that it is a name of, or the best candidate."""
         same = _list_proper(question.named)
         is_rest = is_residual(question.form)
         if question.coded:

@@ -1,4 +1,4 @@
-"""Find the concepts of codes in a table, whatever source they are of."""
+"""Look up the codes in a table, from any source."""
 
 from __future__ import annotations
 
