@@ -24,7 +24,9 @@ from spacy_sapbert.reranker.prior import MIN_CHANCE
 
 with import_scripts("service"):
     import limits
+    import linking
     import serve as service
+    import worker as working
 
 SCRIPTS = find_scripts("service")
 TEXT = "😀 A heart attack, then insomnia."
@@ -156,7 +158,7 @@ def test_no_concept_is_named_that_the_reranker_would_not_choose(serve, make_nlp,
 )
 def test_after_training_nil_or_a_threshold_is_the_bar(threshold, shares, is_reached):
     candidates = [{"score": 1.0} if share is None else {"score": 1.0, "probability": share} for share in shares]
-    bar = service.Bar(SimpleNamespace(min_score=0.5), SimpleNamespace(threshold=threshold))
+    bar = linking.Bar(SimpleNamespace(min_score=0.5), SimpleNamespace(threshold=threshold))
     assert bar.is_reached(candidates[1], candidates) == is_reached
 
 
@@ -195,7 +197,7 @@ def test_a_service_whose_thread_has_ended_says_so(serve, monkeypatch):
     def stop(self, jobs):
         raise SystemExit
 
-    monkeypatch.setattr(service.Worker, "_link", stop)
+    monkeypatch.setattr(working.Worker, "_link", stop)
     client = serve(max_seconds=0.2)
     assert client.get("/health").status_code == 200
     assert client.post("/link", json={"texts": ["x"]}).status_code == 504
@@ -419,9 +421,9 @@ def test_further_texts_of_a_late_request_are_not_begun(make_nlp, monkeypatch):
 
     nlp.tokenizer = tokenize
     # Each text takes a second.
-    monkeypatch.setattr(service, "time", SimpleNamespace(monotonic=lambda: float(len(begun))))
-    worker = service.Worker(nlp, limits.ServiceSettings(max_seconds=0.5))
-    with pytest.raises(service.Late):
+    monkeypatch.setattr(working, "time", SimpleNamespace(monotonic=lambda: float(len(begun))))
+    worker = working.Worker(nlp, limits.ServiceSettings(max_seconds=0.5))
+    with pytest.raises(working.Late):
         worker.put(["a cold", "insomnia", "a cold"], len).result(30)
     assert [*filter(None, begun)] == ["a cold"]
 
@@ -481,9 +483,9 @@ def test_requests_of_clients_that_have_gone_are_not_worked_off(serve, slow, monk
 
 
 def test_further_texts_of_a_client_that_has_gone_are_not_begun(make_nlp, monkeypatch):
-    monkeypatch.setattr(service, "CHARACTERS_AT_ONCE", 20)
+    monkeypatch.setattr(working, "CHARACTERS_AT_ONCE", 20)
     nlp, begun, asked = make_nlp(), [], []
-    worker = service.Worker(nlp, limits.ServiceSettings())
+    worker = working.Worker(nlp, limits.ServiceSettings())
 
     def tokenize(text, tokenizer=nlp.tokenizer):
         begun.append(text)

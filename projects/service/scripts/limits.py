@@ -62,6 +62,10 @@ class ServiceSettings(Settings):
         default=None,
         description="A file that keeps corrections of the page, as Prodigy's JSON lines; null to keep none.",
     )
+    folder: str | None = Field(
+        default=None,
+        description="A folder for what people add: documents, corrections, rules and what was learned; null for none.",
+    )
 
 
 def _check_text(text: str) -> str:

@@ -1,0 +1,47 @@
+"use strict";
+// What the page knows, and how it asks the service.
+// Everything that comes from the service or from the text is put in as text, never as HTML.
+const byId = (id) => document.getElementById(id);
+const state = {
+  text: "", // as it was linked
+  found: [], // what the pipeline found in it
+  draft: null, // a mention that somebody selects, until it is confirmed
+  mentions: [], // all that is shown, in order, and the elements that show it
+  elements: [],
+  chosen: -1,
+  led: -1, // the last mention that the list of concepts led to
+  gold: new Map(), // of each text, confirmed spans, withdrawn places that the service has yet to forget, and what it keeps
+  undo: [], // what takes the last corrections of this text back
+  lookUps: new Map(), // candidates by their words
+  keeps: false, // whether the service keeps corrections
+  isLooking: false, // whether the page asks for the corrections of others
+  saving: Promise.resolve(), // ends when the service has answered to the last correction
+  turn: 0,
+};
+const CONTEXTS = ["negated", "uncertain", "family", "historical", "hypothetical"];
+const SECONDS = 5; // between two looks for the corrections of others
+
+const nameOf = (span) => `${span.start}-${span.end}`;
+const overlap = (one, other) => one.start < other.end && other.start < one.end;
+const percent = (share) => `${Math.round(100 * Math.max(0, Math.min(1, share)))}%`;
+
+function make(tag, properties = {}, ...children) {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+async function ask(path, body) {
+  const options = body ? { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) } : {};
+  const response = await fetch(path, options).catch(() => {
+    throw new Error("The service does not answer. Is it running?");
+  });
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw Object.assign(new Error(answer.error || `${response.status} ${response.statusText}`), { status: response.status });
+  return answer;
+}
+
+function say(text, isError = false) {
+  byId("message").textContent = text;
+  byId("message").className = isError ? "error" : "";
+}
