@@ -1,6 +1,5 @@
 """Give people tokens of a service, list who has one, and take tokens away."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from spacy_sapbert.command_line import run_app, show_controls
 INSTALL = "In projects/service: pip install -r requirements.txt."
 Folder = Annotated[Path, typer.Argument(help="The folder of the service, as in `--folder`")]
 Name = Annotated[str, typer.Argument(help="Letters, digits, spaces, dots, hyphens and @")]
-app = typer.Typer(help=__doc__, no_args_is_help=True)
+app = typer.Typer(help=__doc__, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 @app.command()
@@ -45,4 +44,4 @@ def remove(folder: Folder, name: Name) -> None:
 
 
 if __name__ == "__main__":
-    run_app(partial(app), INSTALL)
+    run_app(app, INSTALL)
