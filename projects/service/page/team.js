@@ -1,5 +1,6 @@
 "use strict";
 // The token of whoever works here, the team's progress, and where annotators disagree.
+const AROUND = 60; // characters of a text before and behind a place
 
 function readToken() {
   // The address gives it once, and the browser keeps it until the tab is closed. No address that is sent has it.
@@ -74,10 +75,11 @@ async function showAgreement() {
   try {
     const { pairs, mean, count, texts } = await ask("agreement?utf16=true");
     const figure = (value) => (value === null ? "–" : value.toFixed(2));
-    const list = (row) => [row.token_kappa, row.span_f1, row.id_kappa, row.id_agreement].map(figure);
+    const both = (kappa, share) => `${figure(kappa)} (${share === null ? "–" : percent(share)})`;
+    const list = (row) => [both(row.token_kappa, row.token_agreement), figure(row.span_f1), both(row.id_kappa, row.id_agreement)];
     const rows = pairs.map((row) => [`${row.one}, ${row.other}`, row.texts, ...list(row)]);
     if (mean) rows.push(["mean of the pairs", "", ...list(mean)]);
-    fillTable("agreement", ["", "texts", "κ of tokens", "F1 of mentions", "κ of concepts", "same concept"], rows);
+    fillTable("agreement", ["", "texts", "tokens: κ (equal)", "mentions: F1", "concepts: κ (equal)"], rows);
     byId("agreement").hidden = !rows.length;
     const words = count === 1 ? "1 place to settle" : `${count} places to settle`;
     byId("open-places").textContent = count ? words : rows.length ? "Nothing to settle." : "No text has corrections of two annotators yet.";
@@ -89,7 +91,9 @@ async function showAgreement() {
 
 function makePlace(text, place) {
   const { start, end, words, kinds, said } = place;
-  const around = [text.slice(Math.max(0, start - 40), start), make("mark", { textContent: words }), text.slice(end, end + 40)];
+  const before = start > AROUND ? `… ${text.slice(start - AROUND, start)}` : text.slice(0, start);
+  const after = text.length > end + AROUND ? `${text.slice(end, end + AROUND)} …` : text.slice(end);
+  const around = [before, make("mark", { textContent: words }), after];
   const offers = new Map();
   for (const [name, spans] of Object.entries(said)) {
     const key = JSON.stringify(spans.map(({ annotator, ...span }) => span));
