@@ -14,7 +14,7 @@ from typing_extensions import Self
 
 from spacy_sapbert.annotations import NIL
 from spacy_sapbert.context import MentionContext
-from spacy_sapbert.files import lock_folder, write_whole
+from spacy_sapbert.files import find_stamp, lock_folder, write_whole
 
 Span = dict[str, Any]
 
@@ -188,14 +188,6 @@ def _read_file(path: Path) -> _Content:
         spans[text] = _merge(spans[text], row["spans"]) if text in spans else row["spans"]
     _contents[path] = content = _Content(stamp, lines, rows, spans)
     return content
-
-
-def find_stamp(path: Path) -> tuple[int, ...]:
-    """Find what changes with a file; empty if there is none."""
-    if not path.is_file():
-        return ()
-    state = path.stat()
-    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 def _read_row(line: bytes) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import unicodedata
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
-from gold import find_stamp
 from limits import StrictRequest
 from pydantic import AfterValidator, Field, ValidationError
 from starlette.datastructures import Headers
@@ -16,7 +15,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import get_route_path
 from starlette.types import Scope
 
-from spacy_sapbert.files import lock_folder, write_whole
+from spacy_sapbert.files import find_stamp, lock_folder, write_whole
 
 Role = Literal["annotator", "reviewer"]
 # A name is a part of a file's name.
