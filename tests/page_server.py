@@ -16,6 +16,36 @@ playwright.expect.set_options(timeout=20_000)  # for a busy machine
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
 
+# Text whose contrast with what is behind it is less than AA asks for: 4.5, or 3 for large letters.
+FIND_FAINT = """() => {
+  const parse = (color) => color.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((part) => part / 255)
+    .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, part, place) => sum + part * [0.2126, 0.7152, 0.0722][place], 0);
+  const ground = (element) => {
+    for (let one = element; one; one = one.parentElement) {
+      const color = parse(getComputedStyle(one).backgroundColor);
+      if (color.length === 3) return color;
+      if (color[3] !== 0) throw Error("half transparent");
+    }
+    throw Error("no ground");
+  };
+  const found = [];
+  for (const element of document.querySelectorAll("body *")) {
+    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!element.offsetParent || !(own || element.matches("textarea, input[type=search], select"))) continue;
+    const styles = [getComputedStyle(element)];
+    if (element.placeholder) styles.push(getComputedStyle(element, "::placeholder"));
+    for (const style of styles) {
+      const [low, high] = [light(parse(style.color)), light(ground(element))].sort((one, other) => one - other);
+      const ratio = (high + 0.05) / (low + 0.05);
+      if (style.opacity !== "1" || ratio < (parseFloat(style.fontSize) >= 24 ? 3 : 4.5))
+        found.push(`${element.tagName} ${element.className} ${element.textContent.slice(0, 30)} ${ratio}`);
+    }
+  }
+  return found;
+}"""
+
 
 @contextmanager
 def run_service(app: Any) -> Iterator[str]:

@@ -5,7 +5,7 @@ import json
 from contextlib import ExitStack
 
 import pytest
-from page_server import launch_browser, needs_chromium, open_context, playwright, run_service
+from page_server import FIND_FAINT, launch_browser, needs_chromium, open_context, playwright, run_service
 from project_scripts import import_scripts
 
 with import_scripts("service"):
@@ -143,7 +143,7 @@ def test_annotators_decide_alone_and_a_reviewer_settles(team, browser):
     # Another decision than those that are offered.
     carla.fill("#text", "a cold")
     carla.keyboard.press("Control+Enter")
-    carla.wait_for_function("state.text === 'a cold'")
+    carla.wait_for_function("() => state.text === 'a cold'")
     carla.get_by_role("button", name="Show the place").click()
     expect(carla.locator("#mention")).to_have_text("cold")
     expect(get_mention(carla, "cold")).to_be_focused()
@@ -176,9 +176,11 @@ def test_the_team_fits_a_phone(team, scheme, width, height, tmp_path):
     carla = team("Carla", **options)
     carla.click("#team summary")
     expect(carla.locator("#places li")).to_have_count(1)
+    assert carla.evaluate(FIND_FAINT) == []
     carla.locator("#team").screenshot(path=tmp_path / f"team_{scheme}_{width}.png")
     assert carla.evaluate("document.documentElement.scrollWidth") <= width
     form = team(**options)
     expect(form.locator("#login")).to_be_visible()
+    assert form.evaluate(FIND_FAINT) == []
     form.screenshot(path=tmp_path / f"login_{scheme}_{width}.png")
     assert form.evaluate("document.documentElement.scrollWidth") <= width
