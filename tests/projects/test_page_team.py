@@ -105,9 +105,14 @@ def test_without_a_token_the_page_asks_for_one_and_goes_on(team):
     page.click("#nil")
     expect(page.locator("#token")).to_be_focused()
     assert not (team.folder / "corrections" / "Ben.jsonl").exists()
+    # It is not saved in the name of somebody else.
+    page.keyboard.type(team.tokens["Anna"])
+    page.keyboard.press("Enter")
+    expect(page.locator("#token-hint")).to_contain_text("the token of Anna")
     page.keyboard.type(team.members.add("Ben", "annotator"))
     page.keyboard.press("Enter")
     expect(page.locator("#message")).to_have_text("Saved.")
+    assert not (team.folder / "corrections" / "Anna.jsonl").exists()
     (row,) = read(team.folder / "corrections" / "Ben.jsonl")
     assert [span["annotator"] for span in row["spans"]] == ["Ben"]
 
@@ -128,7 +133,6 @@ def test_annotators_decide_alone_and_a_reviewer_settles(team, browser):
     carla.click("#team summary")
     expect(carla.locator("#open-places")).to_have_text("2 places to settle")
     expect(carla.locator("#progress tr")).to_contain_text(["texts", "Anna13", "Ben13", "settled00"])
-    # Equal in 2 of 14 tokens more than by chance: two in both, one in neither, one in Anna's only.
     expect(carla.locator("#agreement tr").nth(1)).to_contain_text("Anna, Ben1")
     first = carla.locator("#places li").first
     expect(first.locator(".offer")).to_contain_text(

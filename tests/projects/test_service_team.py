@@ -180,6 +180,16 @@ def test_tokens_count_from_when_they_are_given_until_they_are_taken_away(team):
     }
 
 
+def test_tokens_that_may_not_be_read_let_nobody_in(team, monkeypatch):
+    def fail(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    team.people.add("Dora", "annotator")
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    refused = team.open("Anna").get("/types")
+    assert refused.status_code == 503 and "the user as whom the service runs" in refused.json()["error"]
+
+
 HASH = "0" * 64
 
 

@@ -1,5 +1,7 @@
 "use strict";
 // The token of whoever works here, the team's progress, and where annotators disagree.
+const TOKEN = /^[\w-]+$/;
+const WRONG = "This token does not count, or no more.";
 const AROUND = 60; // characters of a text before and behind a place
 
 function readToken() {
@@ -14,8 +16,8 @@ function readToken() {
 }
 
 function keepToken(token) {
-  state.token = token;
-  if (token) sessionStorage.setItem("token", token);
+  state.token = TOKEN.test(token) ? token : "";
+  if (state.token) sessionStorage.setItem("token", token);
   else sessionStorage.removeItem("token");
 }
 
@@ -23,22 +25,30 @@ function askToken(used) {
   // All requests that wait go on with the token that somebody gives.
   if (state.token !== used) return Promise.resolve();
   state.asking ||= new Promise((resolve) => {
-    byId("token-hint").textContent = used ? "This token does not count, or no more." : "Ask who runs this service for yours.";
+    byId("token-hint").textContent = used ? WRONG : "Ask who runs this service for yours.";
     byId("login").hidden = false;
     byId("token").focus();
     byId("login").onsubmit = (event) => {
       event.preventDefault();
-      const token = byId("token").value.trim();
-      if (!token) return;
-      keepToken(token);
-      byId("token").value = "";
-      byId("login").hidden = true;
-      state.asking = null;
-      resolve();
-      startTeam();
+      takeToken(byId("token").value.trim()).then((isTaken) => isTaken && resolve());
     };
   });
   return state.asking;
+}
+
+async function takeToken(token) {
+  const hint = (text) => (byId("token-hint").textContent = text);
+  byId("token").value = "";
+  if (!TOKEN.test(token)) return hint(WRONG) && false;
+  const response = await fetch("team", { headers: { Authorization: `Bearer ${token}` } }).catch(() => null);
+  if (!response?.ok) return hint(response?.status === 401 ? WRONG : "The service does not answer. Is it running?") && false;
+  const { name } = await response.json();
+  // What one person has corrected is never sent in the name of another.
+  if (state.team && state.team.name !== name) return hint(`This is the token of ${name}. Leave first, to work as somebody else.`) && false;
+  keepToken(token);
+  byId("login").hidden = true;
+  state.asking = null;
+  return true;
 }
 
 function leave() {

@@ -26,6 +26,8 @@ PUBLIC, PUBLIC_FOLDER = ("/", "/health"), "/page/"
 NEEDS_TOKEN = (
     "This service needs a token of its own. Ask who runs it, and send the header `Authorization: Bearer TOKEN`."
 )
+# As if root has given the tokens, and the service runs as another user.
+UNREADABLE = "The service may not read its file of tokens. Give tokens as the user as whom the service runs."
 BEARER = {"WWW-Authenticate": "Bearer"}
 
 
@@ -116,17 +118,20 @@ class Members:
 
     def admit(self, scope: Scope) -> JSONResponse | None:
         """Note who sends a request, or refuse it. Of a public address, the sender may be unknown."""
-        scope["annotator"] = None
-        if not self.need_tokens:
-            scope["annotator"] = Annotator()
-            return None
-        kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
-        if kind.lower() == "bearer":
-            # The time of a look-up by hash says nothing about the token.
-            scope["annotator"] = self._read().hashes.get(_hash(token.strip()))
+        try:
+            scope["annotator"] = self._find(scope)
+        except OSError:
+            return JSONResponse({"error": UNREADABLE}, 503)
         if scope["annotator"] is not None or _is_public(scope):
             return None
         return JSONResponse({"error": NEEDS_TOKEN}, 401, BEARER)
+
+    def _find(self, scope: Scope) -> Annotator | None:
+        if not self.need_tokens:
+            return Annotator()
+        kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+        # The time of a look-up by hash says nothing about the token.
+        return self._read().hashes.get(_hash(token.strip())) if kind.lower() == "bearer" else None
 
     def _make_folder(self) -> Path:
         if self.path is None:

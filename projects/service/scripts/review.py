@@ -52,9 +52,17 @@ def dump_team(team: dict[str, Work]) -> str:
 
 def dump_team_table(team: dict[str, Work], linker: SapbertLinker) -> str:
     """Write what all have decided as a table."""
-    columns = ("annotator", "text", "start", "end", "mention", "decision", "label")
+    columns = ("annotator", "document", "start", "end", "mention", "decision", "label")
     rows = (
-        (name, text, span["start"], span["end"], text[span["start"] : span["end"]], _tell(span, linker), span["label"])
+        (
+            name,
+            _shorten(text),
+            span["start"],
+            span["end"],
+            text[span["start"] : span["end"]],
+            _tell(span, linker),
+            span["label"],
+        )
         for name, work in team.items()
         for text, spans in work.items()
         for span in spans
@@ -65,14 +73,19 @@ def dump_team_table(team: dict[str, Work], linker: SapbertLinker) -> str:
 def dump_disagreements(places: Iterable[Disagreement], names: Sequence[str], linker: SapbertLinker) -> str:
     """Write places about which people disagree as a table: a column for each of them, empty for who has not worked on
     the text."""
-    columns = ("text", "start", "end", "words", "kinds", *names)
+    columns = ("document", "start", "end", "words", "kinds", *names)
 
     def make_row(place: Disagreement) -> tuple[Any, ...]:
         words = place.text[place.start : place.end]
         said = [_tell_all(place, name, linker) for name in names]
-        return (place.text, place.start, place.end, words, ", ".join(place.list_kinds()), *said)
+        return (_shorten(place.text), place.start, place.end, words, ", ".join(place.list_kinds()), *said)
 
     return _write_table(columns, map(make_row, places))
+
+
+def _shorten(text: str) -> str:
+    """Name a text in a table by how it begins."""
+    return " ".join(text[:200].split())[:80]
 
 
 def _tell_all(place: Disagreement, name: str, linker: SapbertLinker) -> str:
