@@ -126,4 +126,7 @@ def _is_own(trace: TracebackType) -> bool:
     while trace.tb_next is not None:
         trace = trace.tb_next
     module, file = trace.tb_frame.f_globals.get("__name__", ""), trace.tb_frame.f_code.co_filename
-    return module.partition(".")[0] in OWN and linecache.getline(file, trace.tb_lineno).lstrip().startswith("raise ")
+    # The modules beside a script are its own as well.
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    is_own = module.partition(".")[0] in OWN or (script is not None and Path(file).parent == Path(script).parent)
+    return is_own and linecache.getline(file, trace.tb_lineno).lstrip().startswith("raise ")

@@ -244,6 +244,14 @@ def check_is_file(path: Path) -> None:
         raise FileNotFoundError(NO_FILE.format(file=path, cwd=Path.cwd()))
 
 
+def find_stamp(path: Path) -> tuple[int, ...]:
+    """Find what changes with a file; empty if there is none."""
+    if not path.is_file():
+        return ()
+    state = path.stat()
+    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
+
+
 @contextmanager
 def write_whole(path: Path) -> Iterator[Path]:
     """Give a temporary file to write, and move it into place when the block ends without an error. Folders are made."""

@@ -25,6 +25,7 @@ from spacy_sapbert.reranker.prior import MIN_CHANCE
 with import_scripts("service"):
     import limits
     import linking
+    import members
     import serve as service
     import worker as working
 
@@ -33,9 +34,11 @@ TEXT = "😀 A heart attack, then insomnia."
 JSON = {"Content-Type": "application/json"}
 
 
-def start(stack, nlp, **settings):
+def start(stack, nlp, *, prefix="", token="", address="http://localhost:8000", **settings):
     app = service.make_app(nlp, limits.ServiceSettings(**settings))
-    return stack.enter_context(TestClient(app, "http://localhost:8000", raise_server_exceptions=False))
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    client = TestClient(app, address + prefix, False, prefix, headers=headers)
+    return stack.enter_context(client)
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +58,17 @@ def serve(nlp):
     """Return a function that starts a service with other settings, or another pipeline."""
     with ExitStack() as stack:
         yield lambda changed=None, **settings: start(stack, changed or nlp, **settings)
+
+
+@pytest.fixture(params=["open", "tokens", "prefix"])
+def guarded(nlp, tmp_path, request):
+    """Return a function that starts a service as it is, with tokens, and below a prefix."""
+    way = {"prefix": "/nlp"} if request.param == "prefix" else {}
+    if request.param == "tokens":
+        folder = tmp_path / "team"
+        way = {"folder": str(folder), "token": members.Members(folder).add("Rita", "reviewer")}
+    with ExitStack() as stack:
+        yield lambda changed=None, **settings: start(stack, changed or nlp, **way, **settings)
 
 
 @pytest.fixture
@@ -304,9 +318,9 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("headers, may_read, may_write", PAGES, ids=range(len(PAGES)))
-def test_pages_of_others_neither_read_nor_correct(serve, tmp_path, headers, may_read, may_write):
+def test_pages_of_others_neither_read_nor_correct(guarded, tmp_path, headers, may_read, may_write):
     gold = tmp_path / "gold.jsonl"
-    client = serve(gold=str(gold), hosts=["nlp.example.org"])
+    client = guarded(gold=str(gold), hosts=["nlp.example.org"])
     read = [client.get(path, headers=headers) for path in READ]
     assert {answer.status_code for answer in read} == {200 if may_read else 403}
     written = [client.post(path, json=body, headers=headers) for path, body in WRITTEN.items()]
@@ -332,9 +346,9 @@ def test_pages_of_others_neither_read_nor_correct(serve, tmp_path, headers, may_
         ("http://[::1]:8000", "http://[::1]:8001", False),
     ],
 )
-def test_the_usual_ports_need_not_be_said(nlp, address, origin, is_own):
-    app = service.make_app(nlp, limits.ServiceSettings(hosts=["nlp.example.org"]))
-    answer = TestClient(app, address).post("/link", json={"texts": []}, headers={"Origin": origin})
+def test_the_usual_ports_need_not_be_said(guarded, address, origin, is_own):
+    client = guarded(address=address, hosts=["nlp.example.org"])
+    answer = client.post("/link", json={"texts": []}, headers={"Origin": origin})
     assert answer.status_code == (200 if is_own else 403)
 
 
@@ -347,10 +361,10 @@ def test_the_usual_ports_need_not_be_said(nlp, address, origin, is_own):
         ("Application/JSON; charset=utf-8", 200),
     ],
 )
-def test_forms_cannot_send(serve, tmp_path, kind, status):
+def test_forms_cannot_send(guarded, tmp_path, kind, status):
     path = tmp_path / "gold.jsonl"
     body = json.dumps({"text": "a cold", "spans": [{"start": 2, "end": 6, "label": "A"}]}).encode()
-    client, headers = serve(gold=str(path)), {"Content-Type": kind} if kind else {}
+    client, headers = guarded(gold=str(path)), {"Content-Type": kind} if kind else {}
     answer = client.post("/gold", content=body, headers=headers)
     assert answer.status_code == status and path.exists() == (status == 200)
     trained = client.post("/inception/train", content=b"{}", headers=headers)
@@ -376,12 +390,16 @@ def test_forms_cannot_send(serve, tmp_path, kind, status):
         ("POST", "/link", {"json": {}}, 422),
         ("POST", "/link", {"content": b"{}"}, 415),
         ("POST", "/link", {"json": {"texts": ["a" * 2000]}}, 413),
-        ("POST", "/gold", {"json": {"text": "a cold"}}, 409),
+        ("POST", "/gold", {"json": {"text": "a cold", "spans": [{"start": 2, "end": 6}]}}, 422),
+        ("GET", "/types", {"headers": {"Authorization": "Bearer wrong"}}, 401),
     ],
 )
-def test_every_answer_tells_the_browser_what_not_to_do(serve, slow, method, path, choice, status):
-    answer = serve(slow[0], max_body=1000).request(method, path, **choice)
-    assert answer.status_code == status
+def test_every_answer_tells_the_browser_what_not_to_do(guarded, slow, method, path, choice, status):
+    client = guarded(slow[0], max_body=1000)
+    # Where nobody needs a token, nobody asks whether one is right.
+    is_open = status == 401 and client.get("/team").json()["needs_token"] is False
+    answer = client.request(method, path, **choice)
+    assert answer.status_code == (200 if is_open else status)
     assert answer.headers["X-Content-Type-Options"] == "nosniff" and answer.headers["Cache-Control"] == "no-store"
     policy = answer.headers["Content-Security-Policy"].split("; ")
     assert {"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"} <= {*policy}

@@ -8,6 +8,7 @@ import time
 
 import pytest
 import uvicorn
+from page_server import FIND_FAINT
 from project_scripts import import_scripts
 
 from spacy_sapbert.context import MentionContext, write_context
@@ -25,35 +26,6 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
 
 TEXT = "😀 A heart attack, then insomnia.\n\nNo cold, but she sleeps badly."
-# Text whose contrast with what is behind it is less than AA asks for: 4.5, or 3 for large letters.
-FIND_FAINT = """() => {
-  const parse = (color) => color.match(/[\\d.]+/g).map(Number);
-  const light = ([r, g, b]) => [r, g, b].map((part) => part / 255)
-    .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, part, place) => sum + part * [0.2126, 0.7152, 0.0722][place], 0);
-  const ground = (element) => {
-    for (let one = element; one; one = one.parentElement) {
-      const color = parse(getComputedStyle(one).backgroundColor);
-      if (color.length === 3) return color;
-      if (color[3] !== 0) throw Error("half transparent");
-    }
-    throw Error("no ground");
-  };
-  const found = [];
-  for (const element of document.querySelectorAll("body *")) {
-    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-    if (!element.offsetParent || !(own || element.matches("textarea, input[type=search], select"))) continue;
-    const styles = [getComputedStyle(element)];
-    if (element.placeholder) styles.push(getComputedStyle(element, "::placeholder"));
-    for (const style of styles) {
-      const [low, high] = [light(parse(style.color)), light(ground(element))].sort((one, other) => one - other);
-      const ratio = (high + 0.05) / (low + 0.05);
-      if (style.opacity !== "1" || ratio < (parseFloat(style.fontSize) >= 24 ? 3 : 4.5))
-        found.push(`${element.tagName} ${element.className} ${element.textContent.slice(0, 30)} ${ratio}`);
-    }
-  }
-  return found;
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -558,7 +530,7 @@ def test_two_annotators_see_whose_corrections_come(open_page):
 def test_all_text_has_contrast_and_a_phone_needs_no_scrolling_sideways(open_page, scheme):
     phone = {"width": 390, "height": 844}
     page = open_page(TEXT + " xyzzy " + "w" * 300, color_scheme=scheme, viewport=phone, reduced_motion="reduce")
-    for summary in page.locator("summary").all():
+    for summary in page.locator("summary:visible").all():
         summary.click()
     confirm(page, "heart attack")
     get_mention(page, "cold").click()

@@ -17,6 +17,9 @@ const state = {
   isLooking: false, // whether the page asks for the corrections of others
   saving: Promise.resolve(), // ends when the service has answered to the last correction
   turn: 0,
+  token: "", // of whoever works here, if the service needs one
+  asking: null, // ends when somebody has given a token
+  team: null, // who works here, and with whom
 };
 const CONTEXTS = ["negated", "uncertain", "family", "historical", "hypothetical"];
 const SECONDS = 5; // between two looks for the corrections of others
@@ -32,10 +35,13 @@ function make(tag, properties = {}, ...children) {
 }
 
 async function ask(path, body) {
-  const options = body ? { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) } : {};
-  const response = await fetch(path, options).catch(() => {
+  const { token } = state;
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  const post = { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  const response = await fetch(path, body ? post : { headers }).catch(() => {
     throw new Error("The service does not answer. Is it running?");
   });
+  if (response.status === 401) return askToken(token).then(() => ask(path, body));
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw Object.assign(new Error(answer.error || `${response.status} ${response.statusText}`), { status: response.status });
   return answer;

@@ -107,7 +107,7 @@ byId("linked").onclick = (event) => {
 };
 document.onkeydown = onKey;
 document.onselectionchange = showSelection;
-ask("health").then((health) => {
+startTeam().then(() => ask("health")).then((health) => {
   byId("pipeline").textContent = `${health.pipeline}: ${health.concepts.toLocaleString("en")} concepts, ${health.components.join(" → ")}`;
 }).catch((error) => say(error.message, true));
 ask("types").then((types) => {

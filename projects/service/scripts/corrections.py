@@ -82,7 +82,9 @@ def add_gold(app: FastAPI, worker: Worker, workspace: Workspace) -> None:
     def find_file(who: Annotator) -> Path:
         path = workspace.find_gold(who)
         if path is None:
-            raise HTTPException(409, "Corrections are not kept here: start the service with `--gold FILE`.")
+            raise HTTPException(
+                409, "Corrections are not kept here: start the service with `--gold FILE` or `--folder FOLDER`."
+            )
         return path
 
     @app.post("/gold/find")
@@ -96,8 +98,9 @@ def add_gold(app: FastAPI, worker: Worker, workspace: Workspace) -> None:
     def keep(request: GoldRequest, who: Who) -> dict[str, Any]:
         path = find_file(who)
         check([request.text], request.spans)
+        signed = request.sign(who.name) if who.name else request
         try:
-            return {"kept": keep_gold(path, request, timeout=settings.max_seconds)}
+            return {"kept": keep_gold(path, signed, timeout=settings.max_seconds)}
         except Unseen as error:
             hint = "Link the text with `gold` to see it, and send it back as `seen`."
             raise HTTPException(412, f"The corrections of this text have changed: {error}. {hint}") from None

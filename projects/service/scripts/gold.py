@@ -14,7 +14,7 @@ from typing_extensions import Self
 
 from spacy_sapbert.annotations import NIL
 from spacy_sapbert.context import MentionContext
-from spacy_sapbert.files import lock_folder, write_whole
+from spacy_sapbert.files import find_stamp, lock_folder, write_whole
 
 Span = dict[str, Any]
 
@@ -77,6 +77,11 @@ class GoldRequest(AnnotatedRequest):
         self._check_inside(self.withdrawn)
         return self
 
+    def sign(self, name: str) -> Self:
+        """Name who sends the corrections, whatever they say themselves."""
+        spans = [span.model_copy(update={"annotator": name}) for span in self.spans]
+        return self.model_copy(update={"spans": spans})
+
 
 def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
     """Merge corrections of a text into the ones that are kept. A new span replaces those that it overlaps, if the
@@ -92,13 +97,7 @@ def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
         _check_seen(spans, request)
         spans = [span for span in spans if (span["start"], span["end"]) not in withdrawn]
         spans = _merge(spans, [span.list_values() for span in request.spans])
-        accepted = [span for span in spans if "rejected" not in span]
-        # With "reject", Prodigy says that spans are wrong, and no reader takes them for mentions.
-        rejected = [_leave_out(span, "kb_id", "rejected") for span in spans if "rejected" in span]
-        for answer, written in (("accept", accepted), ("reject", rejected)):
-            if written:
-                row = {"text": request.text, "spans": written, "answer": answer}
-                lines.append(json.dumps(row, ensure_ascii=False).encode())
+        lines += [json.dumps(row, ensure_ascii=False).encode() for row in dump_lines(request.text, spans)]
         with write_whole(path) as temporary:
             if path.exists():
                 shutil.copymode(path, temporary)
@@ -106,10 +105,24 @@ def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
     return len(spans)
 
 
+def dump_lines(text: str, spans: Sequence[Span]) -> list[dict[str, Any]]:
+    """Make the lines of a text: one of its mentions, and one of what is not a mention, if there are any."""
+    accepted = [span for span in spans if "rejected" not in span]
+    # With "reject", Prodigy says that spans are wrong, and no reader takes them for mentions.
+    rejected = [_leave_out(span, "kb_id", "rejected") for span in spans if "rejected" in span]
+    rows = (("accept", accepted), ("reject", rejected))
+    return [{"text": text, "spans": written, "answer": answer} for answer, written in rows if written]
+
+
 def find_gold(path: Path, texts: Sequence[str]) -> list[list[Span]]:
     """Find the corrections that are kept of each text, in its order. The file may be missing."""
     by_text = _read_file(path.resolve()).spans
     return [by_text.get(text, []) for text in texts]
+
+
+def list_corrections(path: Path) -> dict[str, list[Span]]:
+    """List the corrections of all texts in a file, which may be missing."""
+    return _read_file(path.resolve()).spans
 
 
 def _check_seen(kept: list[Span], request: GoldRequest) -> None:
@@ -164,7 +177,7 @@ def _read_file(path: Path) -> _Content:
     """Read the lines of a file that have changed since it was last read."""
     before = _contents.get(path, _Content((), [], {}, {}))
     # Taken before the file is read: if it is replaced meanwhile, the next call reads it again.
-    stamp = _find_stamp(path)
+    stamp = find_stamp(path)
     if stamp == before.stamp:
         return before
     lines = [line for line in path.read_bytes().split(b"\n") if line] if stamp else []
@@ -175,13 +188,6 @@ def _read_file(path: Path) -> _Content:
         spans[text] = _merge(spans[text], row["spans"]) if text in spans else row["spans"]
     _contents[path] = content = _Content(stamp, lines, rows, spans)
     return content
-
-
-def _find_stamp(path: Path) -> tuple[int, ...]:
-    if not path.is_file():
-        return ()
-    state = path.stat()
-    return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
 def _read_row(line: bytes) -> dict[str, Any]:

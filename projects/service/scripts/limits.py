@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Annotated, NamedTuple
 
@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
+from starlette.routing import get_route_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spacy_sapbert.settings import Settings
@@ -113,8 +114,9 @@ class Gate:
     """Refuse large and slow bodies and what may come from a page of another site, stop the work for clients that have
     gone, answer failures, and add headers for browsers. Neither answer nor log quotes a text."""
 
-    def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
+    def __init__(self, app: ASGIApp, settings: ServiceSettings, admit: Callable[[Scope], JSONResponse | None]) -> None:
         self._app = app
+        self._admit = admit  # refuses who has no token
         self._max_body = settings.max_body
         self._max_seconds = settings.max_seconds
         self._names = LOOPBACK.union(host.lower().strip("[]") for host in settings.hosts)
@@ -124,7 +126,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        send = _add_headers(send, scope["path"])
+        send = _add_headers(send, get_route_path(scope))
         if refusal := self._find_refusal(scope):
             await self._answer(refusal, scope, receive, send)
             return
@@ -159,6 +161,8 @@ class Gate:
                 f"The request comes from a page of {page}, not from this service's own at {address}. A proxy in "
                 "between has to pass on Host, and the scheme as X-Forwarded-Proto.",
             )
+        if refusal := self._admit(scope):
+            return refusal
         # A form of another site can send anything but this type without asking first.
         kind = headers.get("content-type", "")
         if method == "POST" and kind.partition(";")[0].strip().lower() != "application/json":

@@ -1,25 +1,36 @@
 """The folder of a service, and who works in it."""
 
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated
 
 from fastapi import Depends, Request
 from limits import ServiceSettings
+from members import BEARER, NEEDS_TOKEN, Annotator, Members, check_name
+from starlette.exceptions import HTTPException
 
+__all__ = ["Annotator", "Reviewer", "Who", "Workspace"]
 
-class Annotator(NamedTuple):
-    """Who sends a request. Without tokens, everybody is the same reviewer without a name."""
-
-    name: str = ""
-    role: Literal["annotator", "reviewer"] = "reviewer"
+CORRECTIONS = "corrections"
 
 
 async def find_annotator(request: Request) -> Annotator:
     """Find who sends a request."""
-    return Annotator()
+    who: Annotator | None = request.scope["annotator"]
+    if who is None:
+        raise HTTPException(401, NEEDS_TOKEN, BEARER)
+    return who
+
+
+async def find_reviewer(request: Request) -> Annotator:
+    """Find which reviewer sends a request, or refuse it."""
+    who = await find_annotator(request)
+    if who.role != "reviewer":
+        raise HTTPException(403, "Only reviewers may ask for this, because it shows what others have decided.")
+    return who
 
 
 Who = Annotated[Annotator, Depends(find_annotator)]
+Reviewer = Annotated[Annotator, Depends(find_reviewer)]
 
 
 class Workspace:
@@ -27,10 +38,28 @@ class Workspace:
 
     def __init__(self, settings: ServiceSettings) -> None:
         self.folder = None if settings.folder is None else Path(settings.folder)
+        self.members = Members(self.folder)
         self._gold = None if settings.gold is None else Path(settings.gold)
 
     def find_gold(self, who: Annotator) -> Path | None:
-        """Find the file of somebody's corrections; None if none are kept."""
-        if self.folder is None or self._gold is not None:
+        """Find the file of somebody's corrections; None if none are kept. Reviewers share one: what they decide is
+        settled."""
+        if self.folder is None:
             return self._gold
-        return self.folder / "corrections.jsonl"
+        if who.role == "annotator":
+            return self.folder / CORRECTIONS / f"{who.name}.jsonl"
+        return self._gold or self.folder / f"{CORRECTIONS}.jsonl"
+
+    def list_gold_files(self) -> dict[str, Path]:
+        """List the files of all annotators by name, also of those who have no token any more."""
+        if self.folder is None:
+            return {}
+        files = (self.folder / CORRECTIONS).glob("*.jsonl")
+        return {path.stem: path for path in sorted(files) if _is_name(path.stem)}
+
+
+def _is_name(name: str) -> bool:
+    try:
+        return check_name(name) == name
+    except ValueError:
+        return False
