@@ -44,6 +44,9 @@ class Columns(NamedTuple):
     name: str = ""
 
 
+ANY = Columns()
+
+
 class UnclearColumns(ValueError):
     """Nobody can tell which column of a table has the texts."""
 
@@ -80,7 +83,7 @@ def check_file_name(name: str) -> str:
 
 
 def read_rows(
-    name: str, content: str, settings: ServiceSettings, columns: Columns = Columns()
+    name: str, content: str, settings: ServiceSettings, columns: Columns = ANY
 ) -> tuple[list[Row], list[Problem]]:
     """Read the texts of a file, and list what can't be used.
 

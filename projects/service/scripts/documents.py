@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from document_files import (
+    ANY,
     KINDS,
     Columns,
     Problem,
@@ -157,7 +158,7 @@ class Documents:
             raise NoPlace
         self._states.keep(who.name, id_, state, timeout=self._settings.max_seconds)
 
-    def add(self, name: str, content: str, columns: Columns = Columns()) -> tuple[list[Document], list[Problem]]:
+    def add(self, name: str, content: str, columns: Columns = ANY) -> tuple[list[Document], list[Problem]]:
         """Keep an uploaded file, and list its documents and what of it can't be used. Nothing changes if it is there
         already. With columns that somebody chose, its rows are kept as lines of JSON."""
         if self._uploads is None:

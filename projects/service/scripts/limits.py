@@ -68,8 +68,7 @@ class ServiceSettings(Settings):
     )
     documents: str | None = Field(
         default=None,
-        description="A folder with documents to annotate, .txt, .csv and .jsonl, which the service only reads; null for "
-        "none.",
+        description="A folder with documents to annotate, .txt, .csv and .jsonl, which is only read; null for none.",
     )
 
 
