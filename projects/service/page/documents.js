@@ -246,58 +246,61 @@ function turnPage(step) {
 // Uploads and downloads
 
 async function addFiles(files) {
-  let first = null;
-  for (const file of files) {
+  byId("document-files").value = "";
+  const uploads = [];
+  for (const file of files) uploads.push({ name: file.name, bytes: await file.arrayBuffer() });
+  await sendFiles(uploads);
+}
+
+async function sendFiles(uploads) {
+  // One after the other, until one needs somebody to choose its columns; the others wait.
+  const said = [];
+  let [first, hasProblem, unclear] = [null, false, null];
+  while (uploads.length && !unclear) {
+    const upload = uploads.shift();
     try {
-      const content = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
-      first ??= (await addFile({ name: file.name, content })) || null;
+      const { added, problems } = await ask("documents", readUpload(upload));
+      first ??= added[0]?.id;
+      hasProblem ||= problems.count > 0;
+      said.push(describeUpload(upload.name, added, problems));
     } catch (error) {
-      const reason = error instanceof TypeError ? "it is not UTF-8: save it as UTF-8, and add it again." : error.message;
+      hasProblem = true;
+      if (error.columns) unclear = { upload, columns: error.columns };
       const hint = error.status === 413 ? " Or split the file, or put it into the folder of the service's setting --documents." : "";
-      say(`${file.name}: ${reason}${hint}`, true);
-      break;
+      said.push(`${upload.name}: ${unclear ? "choose the column of the texts." : error.message + hint}`);
     }
   }
-  byId("document-files").value = "";
   await showList();
   if (first && !state.document) await openAt(first);
+  say(said.join(" "), hasProblem);
+  byId("document-columns").hidden = !unclear;
+  if (unclear) askColumns(unclear, uploads);
 }
 
-async function addFile(upload) {
-  // Returns the id of its first document; none while somebody has to choose its columns.
+function readUpload({ name, bytes, columns = {} }) {
   try {
-    const { added, problems } = await ask("documents", upload);
-    byId("document-columns").hidden = true;
-    const notes = problems.first.slice(0, 3).map(({ line, reason }) => `line ${line}: ${reason}`);
-    const more = problems.count ? ` Not all of it can be used (${problems.count}): ${notes.join("; ")}.` : "";
-    say(`${upload.name}: ${added.length === 1 ? "1 document" : `${added.length} documents`}.${more}`, problems.count > 0);
-    return added[0]?.id;
-  } catch (error) {
-    if (!error.columns) throw error;
-    askColumns(upload, error.columns);
-    say(`${upload.name}: choose the column of the texts.`, true);
-    return null;
+    return { name, content: new TextDecoder("utf-8", { fatal: true }).decode(bytes), ...columns };
+  } catch {
+    throw new Error("it is not UTF-8. Save it as UTF-8, and add it again.");
   }
 }
 
-function askColumns(upload, columns) {
-  list.upload = upload;
-  byId("document-columns").hidden = false;
+function describeUpload(name, added, { count, first }) {
+  const figure = added.length === 1 ? "1 document" : `${added.length} documents`;
+  const notes = first.slice(0, 3).map(({ line, reason }) => `line ${line}: ${reason}`);
+  return `${name}: ${figure}.${count ? ` Not all of it can be used (${count}): ${notes.join("; ")}.` : ""}`;
+}
+
+function askColumns({ upload, columns }, others) {
   byId("document-columns-legend").textContent = `Columns of ${upload.name}`;
   const options = () => columns.filter((name) => name.trim()).map((name) => make("option", { value: name, textContent: name }));
   byId("text-column").replaceChildren(...options());
   byId("name-column").replaceChildren(make("option", { value: "", textContent: "none" }), ...options());
   byId("text-column").focus();
-}
-
-async function takeColumns() {
-  try {
-    const id = await addFile({ ...list.upload, text_column: byId("text-column").value, name_column: byId("name-column").value });
-    await showList();
-    if (id && !state.document) await openAt(id);
-  } catch (error) {
-    say(error.message, true);
-  }
+  byId("take-columns").onclick = () => {
+    upload.columns = { text_column: byId("text-column").value, name_column: byId("name-column").value };
+    return sendFiles([upload, ...others]);
+  };
 }
 
 async function downloadAll() {
@@ -378,7 +381,7 @@ async function startDocuments() {
 
 for (const [id, act] of Object.entries({
   "document-previous": () => move("previous"), "document-next": () => move("next"), "document-done": finish, "document-reopen": reopen,
-  "document-earlier": () => turnPage(-1), "document-later": () => turnPage(1), "try-text": () => closeDocument(), "download-all": downloadAll, "take-columns": takeColumns,
+  "document-earlier": () => turnPage(-1), "document-later": () => turnPage(1), "try-text": () => closeDocument(), "download-all": downloadAll,
 })) byId(id).onclick = act;
 for (const id of ["document-state", "document-order"]) byId(id).onchange = () => { list.start = 0; showAround(); };
 byId("document-query").oninput = () => {
