@@ -291,6 +291,8 @@ def test_a_phone_has_the_list_behind_its_heading(open_page, scheme):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.click("#document-list button >> nth=1")
     expect_document(page, "b cold")
+    # The list is out of the way of the text.
+    expect(page.locator("#document-list")).to_be_hidden()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.click("#document-done")
     expect_document(page, "c long")

@@ -2,6 +2,7 @@
 // The documents of the team: the list, the one that is open and its place in the list, uploads and downloads.
 
 const STATES = { new: ["○", "new"], begun: ["◐", "begun"], done: ["●", "done"] };
+const isNarrow = matchMedia("(max-width: 50rem)"); // as in style.css
 const PAGE_SIZE = 50;
 // What the page knows of the list; `turn` counts what is asked for, so that a late answer is not shown.
 const list = { start: 0, total: 0, keeps: false, first: null, turn: 0, opening: 0, later: 0, searching: 0 };
@@ -48,6 +49,7 @@ async function openDocument(id, isNew = true) {
     state.document = opened;
     byId("text").value = opened.text;
     showDocument();
+    if (isNew && isNarrow.matches) byId("documents").open = false;
     await link();
     if (turn !== list.opening) return;
     restorePlace(place);
@@ -369,7 +371,7 @@ async function openFirst() {
 
 async function startDocuments() {
   Object.assign(list, { title: document.title, freeText: byId("text").value });
-  if (matchMedia("(max-width: 50rem)").matches) byId("documents").open = false;
+  byId("documents").open = !isNarrow.matches;
   history.scrollRestoration = "manual";
   await showList();
   const id = readAddress().get("document");

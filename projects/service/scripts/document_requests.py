@@ -83,6 +83,8 @@ class Arranged(list[Document]):
 def add_documents(app: FastAPI, worker: Worker, workspace: Workspace) -> None:
     """Add the requests for documents."""
     documents = Documents(workspace)
+    # Thousands of files take seconds, which the first request would wait for.
+    documents.read()
     _add_lists(app, documents, Ratings(worker))
     _add_changes(app, documents, workspace)
     _add_download(app, documents, worker, workspace)
