@@ -140,6 +140,22 @@ def test_documents_are_done_and_taken_back_with_keys(open_page):
     expect(page.locator("#document-count")).to_have_text("3 of 3 documents done")
 
 
+def test_a_document_is_not_done_while_a_correction_is_not_saved(open_page):
+    page = open_page()
+    page.route("**/gold", lambda route: route.abort())
+    page.locator("#linked .mention").first.click()
+    page.click("#nil")
+    expect(page.locator("#message")).to_contain_text("Not saved yet")
+    page.click("#document-done")
+    expect(page.locator("#message")).to_contain_text("Not done yet")
+    expect(page.locator("#document-count")).to_have_text("0 of 3 documents done")
+    page.unroute("**/gold")
+    page.click("#nil")
+    expect(page.locator("#message")).to_have_text("Saved.")
+    page.click("#document-done")
+    expect_document(page, "b cold")
+
+
 def test_what_is_withdrawn_again_has_begun(open_page):
     page = open_page()
     confirm(page, "heart attack")

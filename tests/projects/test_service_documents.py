@@ -17,7 +17,9 @@ with import_scripts("service"):
     import document_files
     import documents
     import limits
+    import ratings
     import serve as service
+    import worker
     import workspace
 
 SETTINGS = limits.ServiceSettings(max_characters=500, max_run=100)
@@ -207,6 +209,14 @@ def test_links_that_lead_out_of_the_folder_are_not_followed(serve, tmp_path):
         documents.Documents(workspace.Workspace(limits.ServiceSettings(documents=str(tmp_path / "none"))))
 
 
+@pytest.mark.parametrize("given, folder", [("a", "a"), ("a", "a/b"), ("a/b", "a")])
+def test_corrections_are_not_read_as_documents(tmp_path, given, folder):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    settings = limits.ServiceSettings(documents=str(tmp_path / given), folder=str(tmp_path / folder))
+    with pytest.raises(ValueError, match="beside each other"):
+        documents.Documents(workspace.Workspace(settings))
+
+
 REFUSED = [
     ("../a.txt", "a", "path"),
     ("a/b.txt", "a", "path"),
@@ -386,6 +396,35 @@ def test_the_uncertain_come_first_as_they_are_rated_in_the_background(serve, nlp
     assert list_names(client, order="uncertain")[-1] == expected[0]
     around = fetch(client, f"documents/{find_id(client, expected[2])}/around", order="uncertain")
     assert around["open"]["name"] == expected[1]
+
+
+def wait_for(ratings, wanted):
+    end = time.monotonic() + 60
+    while None in (rates := ratings.find(wanted)) and time.monotonic() < end:
+        time.sleep(0.01)
+    return rates
+
+
+def test_what_is_decided_and_what_fails_and_another_pipeline_count_in_ratings(nlp, make_nlp):
+    def fail(doc):
+        if doc.text == "fails":
+            raise ValueError
+        return doc
+
+    own = make_nlp()
+    own.add_pipe("sapbert_reranker")
+    type(own).component("ratings_failure", func=fail)
+    own.add_pipe("ratings_failure", first=True)
+    served = worker.Worker(own, limits.ServiceSettings())
+    rated = ratings.Ratings(served)
+    texts = ["A cold.", "dmd and a cold.", "fails"]
+    wanted = [ratings.Rated(text, ()) for text in texts] + [ratings.Rated(texts[1], ((0, 3),))]
+    cold, both, failed, rest = wait_for(rated, wanted)
+    assert failed == ratings.FAILED < rest == cold != both
+    # Another pipeline rates everything anew.
+    served.served = worker.Served(make_nlp())
+    assert rated.find(wanted[:1]) == [None]
+    assert wait_for(rated, wanted[:1]) != [cold]
 
 
 def collect(client, form):

@@ -94,6 +94,7 @@ async function setState(wanted) {
   const { id } = state.document;
   // What was corrected before counts for it.
   await state.saving;
+  if (wanted === "done" && state.keeps && hasUnsaved(state.text)) throw new Error("Not done yet: a correction is not saved. Correct it again, or find out why the service does not keep it.");
   const described = await ask(`documents/${id}/state`, { state: wanted });
   if (state.document?.id === id) {
     Object.assign(state.document, described);

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from corrections import FULL
 from document_files import Columns, Problem, UnclearColumns
@@ -74,10 +74,11 @@ class StateRequest(StrictRequest):
     state: Literal["begun", "done"]
 
 
-class Arranged(list[Document]):
-    """Documents in their order."""
+class Arranged(NamedTuple):
+    """The documents of a list in their order, and how many of them are rated, if that is by uncertainty."""
 
-    n_rated = 0  # of those in an order by uncertainty
+    hits: list[Document]
+    n_rated: int | None = None
 
 
 def add_documents(app: FastAPI, worker: Worker, workspace: Workspace) -> None:
@@ -91,28 +92,28 @@ def add_documents(app: FastAPI, worker: Worker, workspace: Workspace) -> None:
 
 
 def _add_lists(app: FastAPI, documents: Documents, ratings: Ratings) -> None:
-    def arrange(view: View, who: Annotator, all_: Sequence[Document], current: str = "") -> Arranged:
+    def arrange(view: View, who: Annotator, all_: list[Document], current: str = "") -> Arranged:
         """Choose documents and put them in order, the current one included."""
-        listing = documents.read()._replace(documents=list(all_))
-        hits = search_documents(listing, view.search)
-        ids = {hit.id for hit in hits if view.state in ("", hit.state)} | {current}
-        hits = Arranged(one for one in all_ if one.id in ids)
+        matches = search_documents(documents.read()._replace(documents=all_), view.search)
+        ids = {match.id for match in matches if view.state in ("", match.state)} | {current}
+        hits = [one for one in all_ if one.id in ids]
         if view.order == "name":
             hits.sort(key=lambda hit: split_numbers(hit.name))
-        elif view.order == "uncertain":
-            hits.sort(key=lambda hit: hit.state == "done")
-            texts = [hit.text for hit in hits]
-            wanted = list(map(Rated, texts, documents.list_places(hits, who)))
-            rates = dict(zip((hit.id for hit in hits), ratings.find(wanted), strict=True))
-            hits.n_rated = sum(rate is not None for rate in rates.values())
-            # Those without a rating come behind the others, and what is done last.
-            hits.sort(key=lambda hit: (hit.state == "done", 2.0 if (rate := rates[hit.id]) is None else -rate))
-        return hits
+        return rank(hits, who) if view.order == "uncertain" else Arranged(hits)
+
+    def rank(hits: list[Document], who: Annotator) -> Arranged:
+        """Put the most uncertain first. Those without a rating come behind them, and what is done last."""
+        hits.sort(key=lambda hit: hit.state == "done")
+        wanted = [Rated(hit.text, places) for hit, places in zip(hits, documents.list_places(hits, who), strict=True)]
+        rates = ratings.find(wanted)
+        keys = [(hit.state == "done", rate is None, -(rate or 0.0)) for hit, rate in zip(hits, rates, strict=True)]
+        order = sorted(range(len(hits)), key=keys.__getitem__)
+        return Arranged([hits[place] for place in order], len(hits) - rates.count(None))
 
     @app.get("/documents")
     def list_(view: Annotated[PagedView, Query()], who: Who) -> dict[str, Any]:
         all_ = documents.list_documents(who)
-        hits = arrange(view, who, all_)
+        hits, n_rated = arrange(view, who, all_)
         problems = documents.list_problems()
         answer: dict[str, Any] = {
             "documents": [_describe(hit) for hit in hits[view.start : view.start + view.count]],
@@ -123,9 +124,7 @@ def _add_lists(app: FastAPI, documents: Documents, ratings: Ratings) -> None:
             "may_add": documents.keeps and who.role == "reviewer",
             "problems": _describe_problems(problems),
         }
-        if view.order == "uncertain":
-            answer["rated"] = hits.n_rated
-        return answer
+        return answer if n_rated is None else {**answer, "rated": n_rated}
 
     @app.get("/documents/{document_id}")
     def get(document_id: str, who: Who) -> dict[str, Any]:
@@ -135,7 +134,7 @@ def _add_lists(app: FastAPI, documents: Documents, ratings: Ratings) -> None:
     @app.get("/documents/{document_id}/around")
     def find_around(document_id: str, view: Annotated[View, Query()], who: Who) -> dict[str, Any]:
         _find(documents, document_id, who)
-        hits = arrange(view, who, documents.list_documents(who), document_id)
+        hits = arrange(view, who, documents.list_documents(who), document_id).hits
         place = next(place for place, hit in enumerate(hits) if hit.id == document_id)
         # In an order by uncertainty, the most uncertain of all comes next.
         others = hits if view.order == "uncertain" else [*hits[place + 1 :], *hits[:place]]

@@ -93,6 +93,12 @@ class Documents:
                 f"There is no folder {str(given)!r} to read documents from. Give `--documents` the path of a folder "
                 f"with files that end in {', '.join(KINDS)}."
             )
+        for one, other in ((given, workspace.folder), (workspace.folder, given)):
+            if one is not None and other is not None and one.resolve().is_relative_to(other.resolve()):
+                raise ValueError(
+                    f"'{one}' lies in '{other}', so that corrections would be read as documents or the other way. Give "
+                    "`--documents` and `--folder` two folders beside each other."
+                )
         self._roots = [root for root in (given, self._uploads) if root is not None]
         self._states = None if workspace.folder is None else DocumentStates(workspace.folder / "documents.jsonl")
         self._files: dict[Path, FileContent] = {}
