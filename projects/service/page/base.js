@@ -3,6 +3,7 @@
 // Everything that comes from the service or from the text is put in as text, never as HTML.
 const byId = (id) => document.getElementById(id);
 const state = {
+  document: null, // the one that is open; none for a text to try
   text: "", // as it was linked
   found: [], // what the pipeline found in it
   draft: null, // a mention that somebody selects, until it is confirmed
@@ -43,7 +44,7 @@ async function ask(path, body) {
   });
   if (response.status === 401) return askToken(token).then(() => ask(path, body));
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw Object.assign(new Error(answer.error || `${response.status} ${response.statusText}`), { status: response.status });
+  if (!response.ok) throw Object.assign(new Error(answer.error || `${response.status} ${response.statusText}`), { status: response.status, columns: answer.columns });
   return answer;
 }
 

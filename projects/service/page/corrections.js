@@ -118,6 +118,7 @@ function undo() {
 
 function save(text, message) {
   showCount();
+  noteChange();
   if (!state.keeps) {
     say(`${message === "Saved." ? "Noted" : message.slice(0, -1)}, on this page only: download your corrections before you close it.`);
     return;
@@ -176,7 +177,7 @@ async function download() {
     if (format === "gold") store("gold.jsonl", dumpGold());
     else {
       const spans = listShown().map(({ start, end, label, id, context }) => ({ start, end, label, kb_id: id || "NIL", context }));
-      const { content, left_out, odd } = await ask("export", { text: state.text, format, spans: countPoints(state.text, spans) });
+      const { content, left_out, odd } = await ask("export", { text: state.text, format, ...(state.document ? { document: state.document.name } : {}), spans: countPoints(state.text, spans) });
       // Spreadsheets take it for UTF-8 with a mark at its start.
       store(...(format === "csv" ? ["mentions.csv", `\ufeff${content}`] : ["mentions.fhir.jsonl", content]));
       const notes = Object.entries({ ...left_out, ...odd }).map(([kind, count]) => `${kind} (${count})`);

@@ -7,7 +7,8 @@ function readOptions() {
 }
 
 async function link() {
-  const text = byId("text").value;
+  // A document may have carriage returns, which the box would lose.
+  const text = state.document ? state.document.text : byId("text").value;
   const turn = ++state.turn;
   say("Finding concepts …");
   byId("link").disabled = true;
@@ -92,9 +93,9 @@ if (matchMedia("(max-width: 50rem)").matches) {
   byId("concepts").open = false;
 }
 byId("view").onchange();
-// The address remembers who corrects, and nothing else does.
-byId("annotator").value = new URLSearchParams(location.hash.slice(1)).get("name") || "";
-byId("annotator").onchange = () => history.replaceState(null, "", `#${new URLSearchParams({ name: byId("annotator").value.trim() })}`);
+// The address remembers who corrects which document, and nothing else does.
+byId("annotator").value = readAddress().get("name") || "";
+byId("annotator").onchange = () => writeAddress({ name: byId("annotator").value.trim() });
 window.onfocus = look;
 setInterval(look, 1000 * SECONDS);
 byId("add").onpointerdown = (event) => event.preventDefault(); // the selection stays
@@ -114,4 +115,4 @@ ask("types").then((types) => {
   byId("types").parentElement.hidden = types.length === 0;
   byId("types").append(...types.map((type) => make("option", { value: type.id, textContent: type.name })));
 }).catch((error) => say(error.message, true));
-link();
+startDocuments();

@@ -67,6 +67,10 @@ class ServiceSettings(Settings):
         default=None,
         description="A folder for what people add: documents, corrections, rules and what was learned; null for none.",
     )
+    documents: str | None = Field(
+        default=None,
+        description="A folder with documents to annotate, .txt, .csv and .jsonl, which is only read; null for none.",
+    )
 
 
 def _check_text(text: str) -> str:

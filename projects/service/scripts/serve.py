@@ -27,6 +27,7 @@ except ModuleNotFoundError as error:
     sys.exit(f"Error: The package {error.name} is missing. In projects/service: pip install -r requirements.txt.")
 
 from corrections import add_gold
+from document_requests import add_documents
 from limits import LOOPBACK, VIEWER, Gate, ServiceSettings
 from linking import add_concepts, add_linking
 from review import add_team
@@ -40,13 +41,14 @@ PAGE = Path(__file__).parents[1] / "page"
 def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
     """Make the application."""
     worker = Worker(nlp, settings)
-    workspace = Workspace(settings)
+    workspace = Workspace(worker.settings)
     app = FastAPI(title="spacy-sapbert", version=__version__, docs_url=VIEWER, redoc_url=None)
     app.add_middleware(Gate, settings=worker.settings, admit=workspace.members.admit)
     _add_errors(app)
     _add_page(app, worker)
     add_linking(app, worker, workspace)
     add_gold(app, worker, workspace)
+    add_documents(app, worker, workspace)
     add_concepts(app, worker)
     add_team(app, worker, workspace)
     return app

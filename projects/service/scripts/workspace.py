@@ -37,6 +37,7 @@ class Workspace:
     """Where a service keeps what people add: documents, corrections, rules and what was learned."""
 
     def __init__(self, settings: ServiceSettings) -> None:
+        self.settings = settings
         self.folder = None if settings.folder is None else Path(settings.folder)
         self.members = Members(self.folder)
         self._gold = None if settings.gold is None else Path(settings.gold)

@@ -1,0 +1,400 @@
+"use strict";
+// The documents of the team: the list, the one that is open and its place in the list, uploads and downloads.
+
+const STATES = { new: ["○", "new"], begun: ["◐", "begun"], done: ["●", "done"] };
+const isNarrow = matchMedia("(max-width: 50rem)"); // as in style.css
+const PAGE_SIZE = 50;
+// What the page knows of the list; `turn` counts what is asked for, so that a late answer is not shown.
+const list = { start: 0, total: 0, keeps: false, first: null, turn: 0, opening: 0, later: 0, searching: 0 };
+
+// The address and the history
+
+function readAddress() {
+  return new URLSearchParams(location.hash.slice(1));
+}
+
+function writeAddress(changes, isNew = false) {
+  const address = readAddress();
+  for (const [key, value] of Object.entries(changes)) {
+    if (value) address.set(key, value);
+    else address.delete(key);
+  }
+  history[isNew ? "pushState" : "replaceState"](isNew ? null : history.state, "", `#${address}`);
+}
+
+function keepPlace() {
+  // Numbers only, and for as long as the tab is open.
+  const chosen = state.mentions[state.chosen];
+  if (state.document) history.replaceState({ scroll: scrollY, chosen: chosen ? nameOf(chosen) : null }, "");
+}
+
+function restorePlace(place) {
+  const mention = state.mentions.findIndex((one) => nameOf(one) === place?.chosen);
+  if (mention >= 0) choose(mention);
+  scrollTo({ top: place?.scroll || 0, behavior: "instant" });
+}
+
+// The document that is open
+
+async function openDocument(id, isNew = true) {
+  const turn = ++list.opening;
+  const place = isNew ? null : history.state;
+  try {
+    const opened = await ask(`documents/${encodeURIComponent(id)}`);
+    if (turn !== list.opening) return;
+    if (isNew) {
+      keepPlace();
+      writeAddress({ document: id }, true);
+    }
+    state.document = opened;
+    byId("text").value = opened.text;
+    showDocument();
+    if (isNew && isNarrow.matches) byId("documents").open = false;
+    await link();
+    if (turn !== list.opening) return;
+    restorePlace(place);
+    if (isNew) byId("document-name").focus({ preventScroll: true });
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
+async function closeDocument(isNew = true) {
+  list.opening++;
+  if (isNew) {
+    keepPlace();
+    writeAddress({ document: "" }, true);
+  }
+  state.document = null;
+  byId("text").value = list.freeText;
+  showDocument();
+  await link();
+  if (isNew) byId("text").focus();
+}
+
+function showDocument() {
+  const opened = state.document;
+  document.title = opened ? opened.name : list.title;
+  byId("document-bar").hidden = !opened;
+  byId("source").open = !opened;
+  byId("source-summary").hidden = !opened;
+  byId("text").readOnly = Boolean(opened);
+  byId("link").hidden = Boolean(opened);
+  if (opened) {
+    byId("document-name").textContent = opened.name;
+    const [sign, words] = STATES[opened.state];
+    byId("document-about").textContent = `${sign} ${words} · ${opened.characters.toLocaleString("en")} characters`;
+    byId("document-done").hidden = !list.keeps;
+    byId("document-reopen").hidden = !list.keeps || opened.state !== "done";
+  }
+  markCurrent();
+}
+
+async function setState(wanted) {
+  const { id } = state.document;
+  // What was corrected before counts for it.
+  await state.saving;
+  if (wanted === "done" && state.keeps && hasUnsaved(state.text)) throw new Error("Not done yet: a correction is not saved. Correct it again, or find out why the service does not keep it.");
+  const described = await ask(`documents/${id}/state`, { state: wanted });
+  if (state.document?.id === id) {
+    Object.assign(state.document, described);
+    showDocument();
+  }
+  await showList();
+}
+
+async function move(direction) {
+  if (!state.document) return;
+  try {
+    const near = await ask(`documents/${state.document.id}/around?${readView()}`);
+    const other = near[direction];
+    if (other) return await openAt(other.id);
+    say(direction === "open" ? "All documents of this list are done." : `This is the ${direction === "next" ? "last" : "first"} document of the list.`);
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
+async function openAt(id) {
+  await openDocument(id);
+  await showAround();
+}
+
+async function finish() {
+  if (!state.document || !list.keeps) return;
+  try {
+    await setState("done");
+  } catch (error) {
+    return say(error.message, true);
+  }
+  await move("open");
+}
+
+async function reopen() {
+  try {
+    await setState("begun");
+    say("The document is no longer done.");
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
+function noteChange() {
+  // Somebody has changed something in the document: it has begun, even if all is taken back later.
+  const opened = state.document;
+  if (!opened || !list.keeps) return;
+  if (opened.state === "new") {
+    opened.state = "begun";
+    ask(`documents/${opened.id}/state`, { state: "begun" }).then(showList).catch(() => null);
+    showDocument();
+  } else showListSoon();
+}
+
+function showListSoon() {
+  clearTimeout(list.later);
+  list.later = setTimeout(() => state.saving.then(showList), 300);
+}
+
+// The list
+
+function readView() {
+  const view = { search: byId("document-query").value.trim(), state: byId("document-state").value, order: byId("document-order").value };
+  return new URLSearchParams(Object.entries(view).filter(([, value]) => value));
+}
+
+async function showAround() {
+  // Show the page of the list with the document that is open.
+  if (state.document) {
+    const { place } = await ask(`documents/${state.document.id}/around?${readView()}`).catch(() => ({ place: list.start }));
+    list.start = place - (place % PAGE_SIZE);
+  }
+  await showList();
+}
+
+async function showList() {
+  const turn = ++list.turn;
+  const view = readView();
+  view.set("start", list.start);
+  view.set("count", PAGE_SIZE);
+  try {
+    const answer = await ask(`documents?${view}`);
+    if (turn !== list.turn) return;
+    if (list.start >= answer.total && list.start > 0) {
+      list.start = 0;
+      return await showList();
+    }
+    drawList(answer);
+  } catch (error) {
+    if (turn === list.turn) say(error.message, true);
+  }
+}
+
+function drawList(answer) {
+  Object.assign(list, { total: answer.total, keeps: answer.keeps, first: answer.documents[0] });
+  byId("documents").hidden = !answer.all && !answer.may_add;
+  byId("document-count").textContent = answer.all ? `${answer.done.toLocaleString("en")} of ${answer.all.toLocaleString("en")} documents done` : "No documents yet";
+  Object.assign(byId("document-progress"), { max: answer.all || 1, value: answer.done });
+  for (const id of ["document-progress", "document-search", "document-pages", "document-download"]) byId(id).hidden = !answer.all;
+  byId("document-upload").hidden = !answer.may_add;
+  byId("document-list").replaceChildren(...answer.documents.map(makeRow));
+  const end = list.start + answer.documents.length;
+  byId("document-page").textContent = answer.total ? `${(list.start + 1).toLocaleString("en")}–${end.toLocaleString("en")} of ${answer.total.toLocaleString("en")}` : "No such document";
+  byId("document-earlier").disabled = !list.start;
+  byId("document-later").disabled = end >= answer.total;
+  const isRating = answer.rated !== undefined && answer.rated < answer.total;
+  byId("document-note").textContent = isRating ? `Rated: ${answer.rated} of ${answer.total}. Those without a rating come last.` : "";
+  if (isRating) {
+    clearTimeout(list.later);
+    list.later = setTimeout(showList, 2000);
+  }
+  showProblems(answer.problems);
+  markCurrent();
+}
+
+function makeRow({ id, name, state: how, characters, corrections }) {
+  const [sign, words] = STATES[how];
+  const facts = [words, corrections ? `${corrections} corrected` : "", `${characters.toLocaleString("en")} characters`];
+  const button = make("button", { type: "button", onclick: () => openDocument(id) },
+    make("span", { className: "sign", ariaHidden: "true", textContent: sign }),
+    make("span", {}, name, make("small", { textContent: facts.filter(Boolean).join(" · ") })),
+  );
+  button.dataset.document = id;
+  return make("li", {}, button);
+}
+
+function markCurrent() {
+  for (const button of byId("document-list").querySelectorAll("button")) {
+    const isCurrent = button.dataset.document === state.document?.id;
+    if (isCurrent) button.setAttribute("aria-current", "true");
+    else button.removeAttribute("aria-current");
+  }
+  const current = byId("document-list").querySelector("[aria-current]");
+  // Within the list only: the page itself stays where it is.
+  if (current) byId("document-list").scrollTop = current.offsetTop - byId("document-list").offsetTop - byId("document-list").clientHeight / 2;
+}
+
+function showProblems({ count, first }) {
+  byId("document-problems").hidden = !count;
+  byId("document-problem-count").textContent = count === 1 ? "1 note on the files" : `${count} notes on the files`;
+  const rows = first.map(({ file, line, reason }) => make("li", { textContent: `${file}${line ? `, line ${line}` : ""}: ${reason}` }));
+  if (count > first.length) rows.push(make("li", { textContent: `and ${count - first.length} more` }));
+  byId("document-problem-list").replaceChildren(...rows);
+}
+
+function turnPage(step) {
+  list.start = Math.max(0, list.start + step * PAGE_SIZE);
+  return showList();
+}
+
+// Uploads and downloads
+
+async function addFiles(files) {
+  byId("document-files").value = "";
+  const uploads = [];
+  for (const file of files) uploads.push({ name: file.name, bytes: await file.arrayBuffer() });
+  await sendFiles(uploads);
+}
+
+async function sendFiles(uploads) {
+  // One after the other, until one needs somebody to choose its columns; the others wait.
+  const said = [];
+  let [first, hasProblem, unclear] = [null, false, null];
+  while (uploads.length && !unclear) {
+    const upload = uploads.shift();
+    try {
+      const { added, problems } = await ask("documents", readUpload(upload));
+      first ??= added[0]?.id;
+      hasProblem ||= problems.count > 0;
+      said.push(describeUpload(upload.name, added, problems));
+    } catch (error) {
+      hasProblem = true;
+      if (error.columns) unclear = { upload, columns: error.columns };
+      const hint = error.status === 413 ? " Or split the file, or put it into the folder of the service's setting --documents." : "";
+      said.push(`${upload.name}: ${unclear ? "choose the column of the texts." : error.message + hint}`);
+    }
+  }
+  await showList();
+  if (first && !state.document) await openAt(first);
+  say(said.join(" "), hasProblem);
+  byId("document-columns").hidden = !unclear;
+  if (unclear) askColumns(unclear, uploads);
+}
+
+function readUpload({ name, bytes, columns = {} }) {
+  try {
+    return { name, content: new TextDecoder("utf-8", { fatal: true }).decode(bytes), ...columns };
+  } catch {
+    throw new Error("it is not UTF-8. Save it as UTF-8, and add it again.");
+  }
+}
+
+function describeUpload(name, added, { count, first }) {
+  const figure = added.length === 1 ? "1 document" : `${added.length} documents`;
+  const notes = first.slice(0, 3).map(({ line, reason }) => `line ${line}: ${reason}`);
+  return `${name}: ${figure}.${count ? ` Not all of it can be used (${count}): ${notes.join("; ")}.` : ""}`;
+}
+
+function askColumns({ upload, columns }, others) {
+  byId("document-columns-legend").textContent = `Columns of ${upload.name}`;
+  const options = () => columns.filter((name) => name.trim()).map((name) => make("option", { value: name, textContent: name }));
+  byId("text-column").replaceChildren(...options());
+  byId("name-column").replaceChildren(make("option", { value: "", textContent: "none" }), ...options());
+  byId("text-column").focus();
+  byId("take-columns").onclick = () => {
+    upload.columns = { text_column: byId("text-column").value, name_column: byId("name-column").value };
+    return sendFiles([upload, ...others]);
+  };
+}
+
+async function downloadAll() {
+  const format = byId("all-format").value;
+  const names = { csv: "documents.csv", fhir: "documents.fhir.jsonl", prodigy: "documents.jsonl" };
+  byId("download-all").disabled = true;
+  try {
+    const { content, notes } = await collect(format);
+    store(names[format], format === "csv" ? `\ufeff${content}` : content);
+    const words = Object.entries(notes).map(([kind, count]) => `${kind} (${count})`);
+    say(words.length ? `Downloaded. Note: ${words.join("; ")}.` : "Downloaded.");
+  } catch (error) {
+    say(error.message, true);
+  } finally {
+    byId("download-all").disabled = false;
+  }
+}
+
+async function collect(format) {
+  const [parts, notes] = [[], {}];
+  let [start, all] = [0, null];
+  while (start !== null) {
+    const part = await ask(`download?${new URLSearchParams({ format, start })}`);
+    all ??= part.total;
+    if (all !== part.total) throw new Error("Documents have come or gone meanwhile. Download them again.");
+    parts.push(part.content);
+    for (const [kind, count] of Object.entries({ ...part.left_out, ...part.odd })) notes[kind] = (notes[kind] || 0) + count;
+    start = part.next;
+    if (start !== null) say(`Downloading: ${start.toLocaleString("en")} of ${all.toLocaleString("en")} documents …`);
+  }
+  return { content: parts.join(""), notes };
+}
+
+// Keys and clicks
+
+function onDocumentKey(event) {
+  const isWriting = event.target.matches("textarea:not([readonly]), input[type=search], input[type=text]");
+  const acts = { ArrowRight: () => move("next"), ArrowLeft: () => move("previous"), Enter: finish };
+  const isOurs = event.altKey && !event.ctrlKey && !event.metaKey && !event.shiftKey && event.key in acts;
+  if (!isOurs || !state.document || isWriting) return;
+  // Neither the browser's own history nor the mentions move.
+  event.preventDefault();
+  event.stopPropagation();
+  acts[event.key]();
+}
+
+function dropFiles(event) {
+  if (!event.dataTransfer?.types.includes("Files") || byId("document-upload").hidden) return;
+  event.preventDefault();
+  byId("documents").classList.toggle("dropping", event.type === "dragover");
+  if (event.type === "drop") addFiles([...event.dataTransfer.files]);
+}
+
+function onHistory() {
+  const id = readAddress().get("document");
+  if (id && id !== state.document?.id) openDocument(id, false);
+  else if (!id && state.document) closeDocument(false);
+}
+
+async function openFirst() {
+  const { id, state: how } = list.first;
+  const near = how === "done" ? await ask(`documents/${id}/around`).catch(() => ({})) : {};
+  writeAddress({ document: near.open?.id || id });
+  await openDocument(near.open?.id || id, false);
+}
+
+async function startDocuments() {
+  Object.assign(list, { title: document.title, freeText: byId("text").value });
+  byId("documents").open = !isNarrow.matches;
+  history.scrollRestoration = "manual";
+  await showList();
+  const id = readAddress().get("document");
+  if (id) await openDocument(id, false);
+  else if (list.first) await openFirst();
+  if (!state.document) await link();
+  else await showAround();
+}
+
+for (const [id, act] of Object.entries({
+  "document-previous": () => move("previous"), "document-next": () => move("next"), "document-done": finish, "document-reopen": reopen,
+  "document-earlier": () => turnPage(-1), "document-later": () => turnPage(1), "try-text": () => closeDocument(), "download-all": downloadAll,
+})) byId(id).onclick = act;
+for (const id of ["document-state", "document-order"]) byId(id).onchange = () => { list.start = 0; showAround(); };
+byId("document-query").oninput = () => {
+  clearTimeout(list.searching);
+  list.searching = setTimeout(() => { list.start = 0; showList(); }, 200);
+};
+byId("document-search").onsubmit = (event) => event.preventDefault();
+byId("document-files").onchange = (event) => addFiles([...event.target.files]);
+byId("text").addEventListener("input", () => { if (!state.document) list.freeText = byId("text").value; });
+document.addEventListener("keydown", onDocumentKey, true);
+for (const kind of ["dragover", "dragleave", "drop"]) byId("documents").addEventListener(kind, dropFiles);
+window.addEventListener("popstate", onHistory);
+for (const kind of ["pagehide", "scrollend"]) window.addEventListener(kind, keepPlace);

@@ -1,0 +1,314 @@
+"""Documents on the service's page: the list, the keys, the address, uploads and downloads."""
+
+import csv
+import json
+import re
+import shutil
+import threading
+import time
+
+import pytest
+import uvicorn
+from project_scripts import import_scripts
+
+with import_scripts("service"):
+    import limits
+    import serve as service
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
+expect = playwright.expect
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+
+LONG = "A heart attack.\n" + "Nothing else.\n" * 200 + "Then insomnia.\r\nA cold."
+FILES = {"a heart.txt": "A heart attack.", "b cold.txt": "No cold, but insomnia.", "c long.txt": LONG}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def nlp(make_nlp):
+    nlp = make_nlp()
+    nlp.add_pipe("sapbert_reranker")
+    return nlp
+
+
+@pytest.fixture
+def open_page(nlp, browser, tmp_path):
+    """Return a function that serves documents and opens the page."""
+    opened = []
+
+    def open_page(files=FILES, fragment="", **options):
+        (tmp_path / "given").mkdir(exist_ok=True)
+        for name, content in files.items():
+            (tmp_path / "given" / name).write_bytes(content.encode())
+        settings = limits.ServiceSettings(documents=str(tmp_path / "given"), folder=str(tmp_path / "folder"))
+        server = uvicorn.Server(uvicorn.Config(service.make_app(nlp, settings), port=0, log_level="error"))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        page = browser.new_context(**options).new_page()
+        page.set_default_timeout(20_000)
+        errors = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda said: errors.append(said.text) if "Security Policy" in said.text else None)
+        opened.append((page, server, thread, errors))
+        page.goto(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/{fragment}")
+        expect(page.locator("#message")).to_contain_text("mention", timeout=20_000)
+        return page
+
+    yield open_page
+    for page, server, thread, errors in opened:
+        page.context.close()
+        server.should_exit = True
+        thread.join(30)
+        assert not errors
+
+
+def expect_document(page, name, told="mention"):
+    expect(page.locator("#document-name")).to_have_text(name, timeout=20_000)
+    expect(page.locator("#message")).to_contain_text(told, timeout=20_000)
+    expect(page).to_have_title(name)
+    expect(page.locator("#document-list [aria-current]")).to_contain_text(name)
+
+
+def confirm(page, words):
+    page.locator("#linked .mention", has_text=words).first.click()
+    page.click(".chosen .main")
+    expect(page.locator("#message")).to_have_text("Saved.")
+
+
+def list_rows(page):
+    return page.locator("#document-list button").all_inner_texts()
+
+
+def test_documents_are_listed_searched_and_opened(open_page):
+    page = open_page()
+    expect_document(page, "a heart")
+    expect(page.locator("#document-list button")).to_have_count(3)
+    expect(page.locator("#document-count")).to_have_text("0 of 3 documents done")
+    page.fill("#document-query", "INSOMNIA no")
+    expect(page.locator("#document-list button")).to_have_count(2)
+    page.click("#document-list button >> nth=1")
+    expect_document(page, "c long")
+    expect(page.locator("#document-page")).to_have_text("1–2 of 2")
+    page.click("#document-previous")
+    expect_document(page, "b cold")
+    page.click("#document-previous")
+    expect(page.locator("#message")).to_contain_text("first document")
+    page.fill("#document-query", "nowhere")
+    expect(page.locator("#document-page")).to_have_text("No such document")
+    page.fill("#document-query", "")
+    page.select_option("#document-order", "uncertain")
+    expect(page.locator("#document-list button")).to_have_count(3)
+
+
+def test_documents_are_done_and_taken_back_with_keys(open_page):
+    page = open_page()
+    confirm(page, "heart attack")
+    expect(page.locator("#document-list button >> nth=0")).to_contain_text("begun · 1 corrected")
+    page.keyboard.press("Alt+Enter")
+    expect_document(page, "b cold")
+    expect(page.locator("#document-count")).to_have_text("1 of 3 documents done")
+    page.keyboard.press("Alt+ArrowLeft")
+    expect_document(page, "a heart")
+    expect(page.locator("#document-about")).to_contain_text("done")
+    page.click("#document-reopen")
+    expect(page.locator("#document-about")).to_contain_text("begun")
+    expect(page.locator("#document-count")).to_have_text("0 of 3 documents done")
+    # From a mention as well, whose own keys are the arrows.
+    page.locator("#linked .mention").first.focus()
+    page.keyboard.press("Alt+ArrowRight")
+    expect_document(page, "b cold")
+    # Not while somebody writes.
+    page.focus("#document-query")
+    page.keyboard.press("Alt+Enter")
+    page.select_option("#document-state", "begun")
+    expect(page.locator("#document-list button")).to_have_count(1)
+    page.select_option("#document-state", "")
+    for name in ("b cold", "c long", "a heart"):
+        expect_document(page, name)
+        page.click("#document-done")
+    expect(page.locator("#message")).to_have_text("All documents of this list are done.")
+    expect(page.locator("#document-count")).to_have_text("3 of 3 documents done")
+
+
+def test_a_document_is_not_done_while_a_correction_is_not_saved(open_page):
+    page = open_page()
+    page.route("**/gold", lambda route: route.abort())
+    page.locator("#linked .mention").first.click()
+    page.click("#nil")
+    expect(page.locator("#message")).to_contain_text("Not saved yet")
+    page.click("#document-done")
+    expect(page.locator("#message")).to_contain_text("Not done yet")
+    expect(page.locator("#document-count")).to_have_text("0 of 3 documents done")
+    page.unroute("**/gold")
+    page.click("#nil")
+    expect(page.locator("#message")).to_have_text("Saved.")
+    page.click("#document-done")
+    expect_document(page, "b cold")
+
+
+def test_what_is_withdrawn_again_has_begun(open_page):
+    page = open_page()
+    confirm(page, "heart attack")
+    page.click("#withdraw")
+    expect(page.locator("#message")).to_have_text("Withdrawn.")
+    expect(page.locator("#document-list button >> nth=0")).to_contain_text("begun · 15 characters")
+
+
+def test_the_address_names_the_document_and_a_reload_keeps_the_place(open_page):
+    page = open_page(fragment="#name=Eve")
+    page.click("#document-list button >> nth=2")
+    expect_document(page, "c long")
+    assert re.fullmatch(r".*#name=Eve&document=[0-9a-f]{16}", page.url)
+    page.locator("#linked .mention", has_text="insomnia").click()
+    scroll = page.evaluate("scrollY")
+    assert scroll > 1000
+    page.reload()
+    expect_document(page, "c long")
+    expect(page.locator("#mention")).to_have_text("insomnia")
+    assert abs(page.evaluate("scrollY") - scroll) < 50
+    assert page.evaluate("[localStorage.length, sessionStorage.length, document.cookie]") == [0, 0, ""]
+    # The name of who corrects changes, and the document stays.
+    page.evaluate("byId('annotator').value = 'Ada'; byId('annotator').onchange()")
+    assert "document=" in page.url and "name=Ada" in page.url
+    page.go_back()
+    expect_document(page, "a heart")
+    page.go_forward()
+    expect_document(page, "c long")
+    expect(page.locator("#mention")).to_have_text("insomnia")
+    # A document that is gone is said, and a text can be tried.
+    page.click("#try-text")
+    expect(page.locator("#document-bar")).to_be_hidden()
+    expect(page).to_have_title("Concepts in a text")
+    page.fill("#text", "A cold.")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#message")).to_have_text("1 mention.")
+    page.click("#document-list button >> nth=1")
+    expect_document(page, "b cold")
+    page.go_back()
+    expect(page.locator("#text")).to_have_value("A cold.")
+
+
+def test_offsets_of_a_document_with_carriage_returns_are_its_own(open_page, tmp_path):
+    page = open_page()
+    page.click("#document-list button >> nth=2")
+    expect_document(page, "c long")
+    confirm(page, "cold")
+    (row,) = map(json.loads, (tmp_path / "folder" / "corrections.jsonl").read_text("utf8").splitlines())
+    (span,) = row["spans"]
+    assert row["text"] == LONG and LONG[span["start"] : span["end"]] == "cold"
+
+
+def test_a_document_that_is_gone_is_said(open_page):
+    page = open_page()
+    page.goto(page.url.partition("#")[0] + "#document=gone")
+    page.reload()
+    expect(page.locator("#message")).to_contain_text("mention")
+    expect(page.locator("#document-bar")).to_be_hidden()
+
+
+def test_files_are_added_by_choice_and_by_dropping_them(open_page, tmp_path):
+    page = open_page({})
+    expect(page.locator("#document-count")).to_have_text("No documents yet")
+    files = [
+        {"name": "first.txt", "mimeType": "text/plain", "buffer": "\ufeffA cold.".encode()},
+        {"name": "t.jsonl", "mimeType": "", "buffer": b'{"text": "A heart attack.", "id": "x"}\nnothing\n'},
+    ]
+    page.set_input_files("#document-files", files)
+    expect(page.locator("#document-count")).to_have_text("0 of 2 documents done")
+    expect_document(page, "first", told="t.jsonl: 1 document. Not all of it can be used (1): line 2")
+    page.set_input_files("#document-files", {"name": "l.txt", "mimeType": "", "buffer": "Kälte".encode("latin1")})
+    expect(page.locator("#message")).to_contain_text("not UTF-8")
+    page.set_input_files("#document-files", {"name": "first.txt", "mimeType": "", "buffer": b"another"})
+    expect(page.locator("#message")).to_contain_text("another name")
+    big = {"name": "big.txt", "mimeType": "", "buffer": b"a " * 1_500_000}
+    page.set_input_files("#document-files", big)
+    expect(page.locator("#message")).to_contain_text("--documents")
+    # A table with columns that nobody knows: somebody chooses them, after the files were dropped.
+    page.evaluate("""() => {
+        const data = new DataTransfer();
+        data.items.add(new File(["when,words\\nMay,flu\\nJune,a cold\\n"], "u.csv"));
+        data.items.add(new File(["What waits meanwhile."], "v last.txt"));
+        byId("documents").dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+    }""")
+    expect(page.locator("#document-columns")).to_be_visible()
+    page.select_option("#text-column", "words")
+    page.select_option("#name-column", "when")
+    page.click("#take-columns")
+    expect(page.locator("#document-count")).to_have_text("0 of 5 documents done")
+    assert [row.partition("\n")[2].partition("\n")[0] for row in list_rows(page)] == [
+        "first",
+        "x",
+        "May",
+        "June",
+        "v last",
+    ]
+    expect(page.locator("#document-problem-count")).to_have_text("1 note on the files")
+    names = sorted(path.name for path in (tmp_path / "folder" / "documents").iterdir())
+    assert names == ["first.txt", "t.jsonl", "u.csv.jsonl", "v last.txt"]
+
+
+def download(page, button):
+    with page.expect_download() as waiting:
+        page.click(button)
+    return waiting.value.path().read_text(encoding="utf8").removeprefix("\ufeff")
+
+
+def test_downloads_have_the_names_of_documents(open_page):
+    page = open_page()
+    confirm(page, "heart attack")
+    page.select_option("#format", "fhir")
+    assert json.loads(download(page, "#download"))["document"] == "a heart"
+    page.click("#document-download summary")
+    page.select_option("#all-format", "csv")
+    rows = csv.DictReader(download(page, "#download-all").splitlines())
+    listed = [(row["document"], row["mention"], row["decided"]) for row in rows]
+    assert listed[0] == ("a heart", "heart attack", "person")
+    assert listed[1:] == [
+        ("b cold", "cold", "pipeline"),
+        ("b cold", "insomnia", "pipeline"),
+        ("c long", "heart attack", "pipeline"),
+        ("c long", "insomnia", "pipeline"),
+        ("c long", "cold", "pipeline"),
+    ]
+    page.select_option("#all-format", "prodigy")
+    (row,) = map(json.loads, download(page, "#download-all").splitlines())
+    assert row["meta"] == {"document": "a heart", "state": "begun"}
+
+
+def test_a_list_of_thousands_is_drawn_in_pages(open_page):
+    lines = "".join(json.dumps({"text": f"A cold of {number}.", "id": f"n{number}"}) + "\n" for number in range(5000))
+    page = open_page({"all.jsonl": lines})
+    expect(page.locator("#document-count")).to_have_text("0 of 5,000 documents done")
+    expect(page.locator("#document-list button")).to_have_count(50)
+    page.click("#document-later")
+    expect(page.locator("#document-page")).to_have_text("51–100 of 5,000")
+    page.click("#document-list button >> nth=49")
+    expect_document(page, "n99")
+    page.click("#document-next")
+    expect_document(page, "n100")
+    expect(page.locator("#document-page")).to_have_text("101–150 of 5,000")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_has_the_list_behind_its_heading(open_page, scheme):
+    page = open_page(viewport={"width": 390, "height": 844}, has_touch=True, color_scheme=scheme)
+    expect(page.locator("#document-list")).to_be_hidden()
+    page.click("#document-count")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.click("#document-list button >> nth=1")
+    expect_document(page, "b cold")
+    # The list is out of the way of the text.
+    expect(page.locator("#document-list")).to_be_hidden()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.click("#document-done")
+    expect_document(page, "c long")
