@@ -12,8 +12,8 @@ from pydantic import AfterValidator, Field
 from spacy import util
 from spacy.language import Language
 from spacy.matcher import PhraseMatcher
-from spacy.tokens import Doc, Span
 from spacy.tokenizer import Tokenizer
+from spacy.tokens import Doc, Span
 from typing_extensions import Self
 
 from .annotations import NIL, RULE, Match, register_match, write_match

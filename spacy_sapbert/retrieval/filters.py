@@ -115,7 +115,7 @@ class FilterTable:
         """Find the ids that no concept has; with a source, those that are no code in it."""
         if source is None:
             rows = self._terminology.find_rows(ids)
-            return [ids[place] for place in np.flatnonzero(rows < 0)]
+            return [ids[place] for place in np.flatnonzero(rows < 0).tolist()]
         codes = {f"{source}:{id_}" for id_ in ids}
         for of_concept in chain.from_iterable(read_chunks(self._terminology.concepts["codes"])) if codes else ():
             codes.difference_update(of_concept)
