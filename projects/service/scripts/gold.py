@@ -3,7 +3,7 @@
 import json
 import shutil
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -81,29 +81,48 @@ class GoldRequest(AnnotatedRequest):
 def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
     """Merge corrections of a text into the ones that are kept. A new span replaces those that it overlaps, if the
     client has seen them."""
+    keep_all(path, lambda _: [request], timeout=timeout)
+    return len(find_gold(path, [request.text])[0])
+
+
+def keep_all(
+    path: Path, choose: Callable[[Mapping[str, Sequence[Span]]], Sequence[GoldRequest]], *, timeout: float = -1
+) -> Sequence[GoldRequest]:
+    """Merge corrections of several texts at once, which are chosen by those that are kept. They are returned."""
     # Of a link, the file that it leads to is replaced, and not the link.
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     with lock_folder(path.parent, f".{path.name}.lock", timeout=timeout):
         content = _read_file(path)
-        lines = [line for line in content.lines if content.rows[line].get("text") != request.text]
-        withdrawn = {(place.start, place.end) for place in request.withdrawn}
-        spans = content.spans.get(request.text, [])
-        _check_seen(spans, request)
-        spans = [span for span in spans if (span["start"], span["end"]) not in withdrawn]
-        spans = _merge(spans, [span.list_values() for span in request.spans])
-        accepted = [span for span in spans if "rejected" not in span]
-        # With "reject", Prodigy says that spans are wrong, and no reader takes them for mentions.
-        rejected = [_leave_out(span, "kb_id", "rejected") for span in spans if "rejected" in span]
-        for answer, written in (("accept", accepted), ("reject", rejected)):
-            if written:
-                row = {"text": request.text, "spans": written, "answer": answer}
-                lines.append(json.dumps(row, ensure_ascii=False).encode())
+        requests = choose(content.spans)
+        if not requests:
+            return requests
+        texts = {request.text for request in requests}
+        lines = [line for line in content.lines if content.rows[line].get("text") not in texts]
+        for request in requests:
+            lines += _dump_text(request.text, _change(content.spans.get(request.text, []), request))
         with write_whole(path) as temporary:
             if path.exists():
                 shutil.copymode(path, temporary)
             temporary.write_bytes(b"".join(line + b"\n" for line in lines))
-    return len(spans)
+    return requests
+
+
+def _change(spans: list[Span], request: GoldRequest) -> list[Span]:
+    """Change the corrections of a text as a request says."""
+    _check_seen(spans, request)
+    withdrawn = {(place.start, place.end) for place in request.withdrawn}
+    spans = [span for span in spans if (span["start"], span["end"]) not in withdrawn]
+    return _merge(spans, [span.list_values() for span in request.spans])
+
+
+def _dump_text(text: str, spans: Sequence[Span]) -> list[bytes]:
+    accepted = [span for span in spans if "rejected" not in span]
+    # With "reject", Prodigy says that spans are wrong, and no reader takes them for mentions.
+    rejected = [_leave_out(span, "kb_id", "rejected") for span in spans if "rejected" in span]
+    rows = (("accept", accepted), ("reject", rejected))
+    written = ({"text": text, "spans": listed, "answer": answer} for answer, listed in rows if listed)
+    return [json.dumps(row, ensure_ascii=False).encode() for row in written]
 
 
 def find_gold(path: Path, texts: Sequence[str]) -> list[list[Span]]:

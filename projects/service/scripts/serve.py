@@ -29,6 +29,7 @@ except ModuleNotFoundError as error:
 from corrections import add_gold
 from limits import LOOPBACK, VIEWER, Gate, ServiceSettings
 from linking import add_concepts, add_linking
+from same_words import add_same_words
 from worker import Worker, check_alive
 from workspace import Workspace
 
@@ -47,6 +48,7 @@ def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
     add_linking(app, worker, workspace)
     add_gold(app, worker, workspace)
     add_concepts(app, worker)
+    add_same_words(app, worker, workspace)
     return app
 
 
