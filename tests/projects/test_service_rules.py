@@ -176,6 +176,7 @@ def test_wrong_requests_are_refused(serve):
         {"words": "cold", "correction": DECISION, "scope": "all"},
         {"words": "cold", "correction": {**DECISION, "kb_id": "no1"}, "scope": "documents"},
         {"words": "cold", "correction": {**DECISION, "start": 1}, "scope": "documents"},
+        {"words": "cold", "correction": {**DECISION, "context": ["loud"]}, "scope": "documents"},
         {"words": "a" * 201, "correction": DECISION, "scope": "documents"},
     ):
         post(client, "/same", 422, **body)

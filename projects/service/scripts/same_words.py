@@ -20,6 +20,7 @@ from typing_extensions import Self
 from worker import Worker, ask, too_late
 from workspace import Annotator, Who, Workspace
 
+from spacy_sapbert.context import MentionContext
 from spacy_sapbert.rules import MOST_CHARACTERS, MentionRule, is_same_name
 
 # Letters of scripts without spaces: each may begin and end a word.
@@ -73,7 +74,7 @@ class SameDecision(StrictRequest):
 
     label: Text = Field(min_length=1, max_length=1000)
     kb_id: Text = Field(default="NIL", min_length=1, max_length=1000)
-    context: list[str] | None = None  # checked as a part of each correction
+    context: list[Literal[MentionContext._fields]] | None = None  # type: ignore[valid-type]
     rejected: Literal[True] | None = None
     annotator: Annotated[Text, Field(min_length=1, max_length=100)] | None = None
 
