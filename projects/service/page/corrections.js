@@ -118,7 +118,7 @@ function undo() {
   hideSame();
   const step = state.undo.pop();
   if (step.spans.length || step.withdrawn.length) change(step, "Undone.");
-  if (step.same) undoSame(step.same);
+  if (step.same) state.saving.then(() => undoSame(step.same));
   showCount();
 }
 
