@@ -134,7 +134,7 @@ class MentionRules(LinkerUser, SettingsAttributes[RuleSettings]):
         for linker in list_linkers(self):
             if getattr(linker, "is_ready", False):
                 _check_ids(new, linker.retriever.filters, linker.settings.output_source)
-        self._replace({**self._rules, **{make_key(rule.name): rule for rule in new}})
+        self._replace({**self._rules, **{fold_name(rule.name): rule for rule in new}})
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove rules. If there is none with one of the names, none is removed.
@@ -146,10 +146,10 @@ class MentionRules(LinkerUser, SettingsAttributes[RuleSettings]):
         if isinstance(names, str):
             raise TypeError("`remove` takes a list of names, but this is one string. Pass a list for one name as well.")
         listed = [*names]
-        missing = [name for name in listed if make_key(name) not in self._rules]
+        missing = [name for name in listed if fold_name(name) not in self._rules]
         if missing:
             raise KeyError(f"There is no rule with the name {missing[0]!r:.100}. `rules` lists all.")
-        gone = {make_key(name) for name in listed}
+        gone = {fold_name(name) for name in listed}
         self._replace({key: rule for key, rule in self._rules.items() if key not in gone})
 
     def _replace(self, rules: dict[str, MentionRule]) -> None:
@@ -240,7 +240,7 @@ class MentionRules(LinkerUser, SettingsAttributes[RuleSettings]):
         RAISES (OSError): If the file is missing or damaged.
         """
         rules = read_rules(Path(path) / RULES_FILE)
-        self._replace({make_key(rule.name): rule for rule in rules})
+        self._replace({fold_name(rule.name): rule for rule in rules})
         for linker in list_linkers(self):
             if hasattr(linker, "is_ready"):
                 warn_of_misfits(linker, [self])
@@ -322,7 +322,7 @@ def has_own_case(name: str) -> bool:
     return name.isupper() or sum(map(str.isalpha, name)) <= OWN_CASE_LENGTH
 
 
-def make_key(name: str) -> str:
+def fold_name(name: str) -> str:
     """Make what is equal for two names if they are the same to a rule."""
     words = " ".join(name.split())
     if not has_own_case(words):
@@ -368,7 +368,7 @@ def read_rules(path: Path) -> list[MentionRule]:
         except (ValueError, RecursionError) as error:
             reason = f"line {number}: {error or type(error).__name__}"
             raise OSError(DAMAGED.format(path=path, reason=reason)) from error
-        key = make_key(rule.name)
+        key = fold_name(rule.name)
         if key in rules:
             reason = f"line {number}: there is another rule with the name {rule.name!r:.100}"
             raise OSError(DAMAGED.format(path=path, reason=reason))

@@ -69,6 +69,19 @@ def test_the_linker_keeps_the_ids_of_rules_and_lists_candidates(nlp, component):
     assert {ent.label_ for ent in doc.ents} == {"DISORDER"}
 
 
+def test_a_reranker_keeps_the_ids_of_rules(make_nlp):
+    nlp = make_nlp()
+    component = nlp.add_pipe("mention_rules", before="sapbert_linker")
+    nlp.add_pipe("sapbert_reranker", config={"min_probability": 0.0})
+    component.add(make_rules([("heart attack", "C0009443"), ("weak heart", NIL)]))
+    doc = nlp("A heart attack, a weak heart, a common cold.")
+    assert read_ents(doc) == [("heart attack", "C0009443"), ("weak heart", NIL), ("common cold", "C0009443")]
+    assert all(ent._.kb_candidates for ent in doc.ents)
+    # Again, without the rules.
+    component.remove(["heart attack", "weak heart"])
+    assert read_ents(nlp("A heart attack.")) == [("heart attack", "C0027051")]
+
+
 def test_new_entities_get_a_label(make_nlp):
     nlp = make_nlp()
     component = nlp.add_pipe("mention_rules", before="sapbert_linker")
@@ -165,7 +178,7 @@ def test_saved_and_copied_pipelines_have_the_rules(nlp, component, tmp_path):
         spacy.load(tmp_path / "pipeline")
 
 
-@given(st.lists(RULES, max_size=6, unique_by=lambda rule: rules.make_key(rule.name)))
+@given(st.lists(RULES, max_size=6, unique_by=lambda rule: rules.fold_name(rule.name)))
 def test_rules_come_back_from_files_and_bytes(tmp_path, listed):
     component = rules.MentionRules()
     component.add(listed)

@@ -15,6 +15,7 @@ with import_scripts("service"):
     import rule_file
     import same_words
     import serve as service
+    import worker as working
     import workspace
 
 DECISION = {"label": "DISORDER", "kb_id": "C0009443"}
@@ -209,6 +210,18 @@ def test_words_are_those_of_a_loop_over_places(text, words):
                 expected.append((start, stop))
                 end = stop
     assert [*same_words.find_same(text, words)] == expected
+
+
+def test_a_pipeline_that_is_put_in_place_gets_the_rules(make_nlp, tmp_path, monkeypatch):
+    (tmp_path / "rules.jsonl").write_text('{"name": "heart attack", "kb_id": "C0009443"}')
+    workers = []
+    make = service.Worker
+    monkeypatch.setattr(service, "Worker", lambda *given: workers.append(make(*given)) or workers[0])
+    service.make_app(make_nlp(), limits.ServiceSettings(folder=str(tmp_path)))
+    other = make_nlp()
+    workers[0].served = working.Served(other)
+    assert workers[0].served.nlp is other and other.pipe_names[-2:] == ["mention_rules", "sapbert_linker"]
+    assert [ent.kb_id_ for ent in other("A heart attack.").ents] == ["C0009443"]
 
 
 def test_rule_files_follow_the_pipeline_until_they_are_written(make_nlp, tmp_path):

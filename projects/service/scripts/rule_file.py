@@ -9,7 +9,7 @@ from worker import Served
 from workspace import Workspace
 
 from spacy_sapbert.files import lock_folder
-from spacy_sapbert.rules import RULES_FILE, MentionRule, MentionRules, make_key, read_rules, write_rules
+from spacy_sapbert.rules import RULES_FILE, MentionRule, MentionRules, fold_name, read_rules, write_rules
 
 
 class RuleFile:
@@ -31,15 +31,15 @@ class RuleFile:
         assert self.path is not None
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with lock_folder(self.path.parent, f".{self.path.name}.lock", timeout=seconds):
-            rules = {make_key(rule.name): rule for rule in self.read(served)}
+            rules = {fold_name(rule.name): rule for rule in self.read(served)}
             for name in remove:
-                if make_key(name) not in rules:
+                if fold_name(name) not in rules:
                     raise KeyError(f"There is no rule with the name '{name}'. Somebody else may have removed it.")
-            keys = [*map(make_key, [*remove, *(rule.name for rule in add)])]
+            keys = [*map(fold_name, [*remove, *(rule.name for rule in add)])]
             before = [rules[key] for key in keys if key in rules]
             for name in remove:
-                rules.pop(make_key(name), None)
-            rules |= {make_key(rule.name): rule for rule in add}
+                rules.pop(fold_name(name), None)
+            rules |= {fold_name(rule.name): rule for rule in add}
             write_rules(self.path, rules.values())
         return before
 

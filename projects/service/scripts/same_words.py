@@ -200,6 +200,7 @@ def add_same_words(app: FastAPI, worker: Worker, workspace: Workspace) -> None:
     documents = open_documents(workspace)
     rule_file = RuleFile(workspace)
     rule_file.apply(worker.served)
+    worker.preparations.append(rule_file.apply)
 
     def find_file(who: Annotator) -> Path:
         path = workspace.find_gold(who)
