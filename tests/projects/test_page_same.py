@@ -103,6 +103,22 @@ def test_longer_mentions_and_decisions_are_left_alone(page, tmp_path):
     expect(page.locator("#same-text")).to_be_hidden()
 
 
+def test_each_place_keeps_its_context(page, tmp_path):
+    page.locator("#linked .mention", has_text="heart attack").first.click()
+    page.check("#negated")
+    expect(page.locator("#message")).to_have_text("Saved.")
+    # A context is offered for no other place.
+    expect(page.locator("#same")).to_be_hidden()
+    page.click("#nil")
+    expect(page.locator("#same-documents")).to_be_visible()
+    page.click("#same-documents")
+    expect(page.locator("#message")).to_have_text("Saved: 5 more, in 3 documents.")
+    read_gold(page, tmp_path)
+    rows = [json.loads(line) for line in (tmp_path / "corrections.jsonl").read_text(encoding="utf8").splitlines()]
+    contexts = [span.get("context") for row in rows for span in row["spans"]]
+    assert sorted(contexts, key=str) == [None] * 5 + [["negated"]]
+
+
 def test_all_documents_are_corrected_and_undone_in_one_step(page, tmp_path):
     reject(page, "heart attack")
     expect(page.locator("#same-documents")).to_have_text("5 in all documents")

@@ -96,7 +96,8 @@ function correct(changes) {
   const replaced = [...goldOf(state.text).spans.values()].filter((other) => overlap(other, span));
   state.undo.push({ spans: replaced, withdrawn: [span] });
   change({ spans: [span], withdrawn: [] }, "Saved.");
-  offerSame(span);
+  // What a text says of one mention, it need not say of others.
+  if (!changes.context) offerSame(span);
 }
 
 function decide(candidate) {

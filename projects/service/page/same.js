@@ -41,7 +41,7 @@ function listHere() {
 function showSame() {
   const here = listHere().length;
   const all = here + offer.count;
-  const mayRule = !byId("rules").hidden && !offer.span.context?.length;
+  const mayRule = !byId("rules").hidden;
   byId("same-text").textContent = `${here} more in this text`;
   byId("same-text").hidden = !here;
   byId("same-documents").textContent = `${all} in all documents`;
@@ -51,8 +51,9 @@ function showSame() {
 }
 
 function makeSame() {
-  // The correction at the other places of this text.
-  return listHere().map(({ start, end }) => ({ ...offer.span, start, end }));
+  // The correction at the other places of this text. Each keeps its context.
+  const contexts = new Map(state.found.map((entity) => [nameOf(entity), entity.context]));
+  return listHere().map((place) => ({ ...offer.span, ...place, context: offer.span.rejected ? undefined : contexts.get(nameOf(place)) }));
 }
 
 function changeSame(spans, here, message) {
@@ -77,8 +78,8 @@ async function correctDocuments() {
   const { span, words, text } = offer;
   const spans = makeSame();
   hideSame();
-  const { kb_id, label, context, rejected, annotator } = span;
-  const correction = { kb_id, label, context, rejected, annotator };
+  const { kb_id, label, rejected, annotator } = span;
+  const correction = { kb_id, label, rejected, annotator };
   const step = { spans: [], withdrawn: spans, same: null };
   try {
     const { changed, count, documents } = await ask("same", { words, correction, scope: "documents", text });

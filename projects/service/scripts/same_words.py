@@ -49,7 +49,7 @@ class DocumentList(Protocol):
         ...
 
 
-class NoDocuments:
+class NoListing:
     """The documents of a service without any."""
 
     def list_documents(self, who: Annotator) -> Sequence[ListedDocument]:
@@ -59,7 +59,7 @@ class NoDocuments:
 
 def open_documents(workspace: Workspace) -> DocumentList:
     """Open the documents of a service."""
-    return NoDocuments()
+    return NoListing()
 
 
 class FindSameRequest(OffsetRequest):
