@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .annotations import get_candidates
     from .encoder.shim import make_huggingface_loader as load_encoder
     from .linker import SapbertLinker
+    from .rules import MentionRule
     from .tables.checking import check_labels
     from .tables.link import link_table
     from .terminology import (
@@ -29,13 +30,15 @@ if TYPE_CHECKING:
         read_table,
     )
 
-    __all__ = ["SapbertLinker", "Terminology", "TerminologyBuilder", "get_candidates", "load_encoder", "merge"]
+    __all__ = ["MentionRule", "SapbertLinker", "Terminology", "TerminologyBuilder", "get_candidates", "load_encoder"]
+    __all__ += ["merge"]
     __all__ += ["check_labels", "link_table", "read_athena", "read_jsonl", "read_loinc", "read_obo", "read_obographs"]
     __all__ += ["read_owl", "read_rf2", "read_rrf", "read_table"]
 
 __version__ = metadata.version("spacy-sapbert")
 # Each name with the place of its definition.
 _PLACES = {
+    "MentionRule": "rules:MentionRule",
     "SapbertLinker": "linker:SapbertLinker",
     "check_labels": "tables.checking:check_labels",
     "get_candidates": "annotations:get_candidates",

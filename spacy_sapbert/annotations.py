@@ -23,6 +23,8 @@ from .text import NIL as NIL
 
 ATTRIBUTE = "kb_candidates"
 PROBABILITY = "kb_probability"
+# How the match of a mention whose id a rule has set says that it was found. No linker replaces such an id.
+RULE = "rule"
 LINKS, MATCH = "spacy_sapbert.links", "spacy_sapbert.match"
 # What `span._` has of its own, and attributes that are computed from candidates and matches.
 TAKEN = frozenset({"get", "has", "set", "kb_ents", "match", "match_pieces", "body_site"})
@@ -336,7 +338,7 @@ class Decisions(NamedTuple):
 class Writer:
     """A linker or a reranker as it writes to documents. Mentions that are no entities are in the group `spans_key`. Ids
     that are there already are replaced if `overwrite` is set, or if they come from this component, the linker in
-    `reranks` or its rerankers. What rivals have written is never replaced."""
+    `reranks` or its rerankers. What rivals have written, and what a rule says, is never replaced."""
 
     component: str
     attribute: str = ATTRIBUTE
@@ -370,9 +372,10 @@ class Writer:
             kb_id = decisions.kb_ids[row]
             probability = None if decisions.probabilities is None else decisions.probabilities[row]
             present = get_links(span)
-            of_mention = id(present), id(candidates), span.label, span.kb_id, kb_id, probability
+            is_ruled = span.kb_id != 0 and _get_match(span) == RULE
+            of_mention = id(present), id(candidates), span.label, span.kb_id, is_ruled, kb_id, probability
             if of_mention not in shared:
-                is_set = self._may_set(span)
+                is_set = self._may_set(span) and not is_ruled
                 link = self._make_link(span.label_, candidates, kb_id if is_set else "", probability)
                 shared[of_mention] = present, _join(present, link), is_set
             _, links, is_set = shared[of_mention]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
@@ -110,6 +110,16 @@ class FilterTable:
     def list_languages(self) -> list[str]:
         """List the languages of the names, sorted."""
         return sorted(self._columns("languages").known)
+
+    def find_unknown_ids(self, ids: Sequence[str], source: str | None = None) -> list[str]:
+        """Find the ids that no concept has; with a source, those that are no code in it."""
+        if source is None:
+            rows = self._terminology.find_rows(ids)
+            return [ids[place] for place in np.flatnonzero(rows < 0).tolist()]
+        codes = {f"{source}:{id_}" for id_ in ids}
+        for of_concept in chain.from_iterable(read_chunks(self._terminology.concepts["codes"])) if codes else ():
+            codes.difference_update(of_concept)
+        return [id_ for id_ in ids if f"{source}:{id_}" in codes]
 
     def match(self, allowed: ConceptFilter) -> np.ndarray:
         """Tell for each name whether a filter allows it."""

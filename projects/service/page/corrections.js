@@ -96,6 +96,8 @@ function correct(changes) {
   const replaced = [...goldOf(state.text).spans.values()].filter((other) => overlap(other, span));
   state.undo.push({ spans: replaced, withdrawn: [span] });
   change({ spans: [span], withdrawn: [] }, "Saved.");
+  // What a text says of one mention, it need not say of others.
+  if (!changes.context) offerSame(span);
 }
 
 function decide(candidate) {
@@ -113,7 +115,12 @@ function withdraw() {
 }
 
 function undo() {
-  if (state.undo.length) change(state.undo.pop(), "Undone.");
+  if (!state.undo.length) return;
+  hideSame();
+  const step = state.undo.pop();
+  if (step.spans.length || step.withdrawn.length) change(step, "Undone.");
+  if (step.same) state.saving.then(() => undoSame(step.same));
+  showCount();
 }
 
 function save(text, message) {

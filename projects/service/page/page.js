@@ -25,6 +25,7 @@ async function link() {
     state.lookUps.clear();
     Object.assign(state, { text, found: entities, draft: null });
     close();
+    hideSame();
     showText();
     const figure = state.mentions.length === 1 ? "1 mention." : `${state.mentions.length} mentions.`;
     if (isReplaced || who) tellReplaced(who || "Somebody else");

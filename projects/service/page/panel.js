@@ -46,6 +46,7 @@ async function showPanel() {
   const facts = [mention.label, ...(mention.context || [])];
   if (mention.isConfirmed) facts.push(mention.rejected ? "not a mention" : mention.id ? "confirmed or corrected" : "no concept is right");
   if (mention.annotator) facts.push(`by ${mention.annotator}`);
+  if (mention.rule && !mention.isConfirmed) facts.push("by a rule");
   if (mention.isDraft) facts.push("not added until you choose a concept");
   const isListed = Boolean(findCandidate(mention)); // with its probability
   const what = mention.id ? "of this choice" : "that no concept is right";

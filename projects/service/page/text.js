@@ -41,7 +41,7 @@ function findLevel(share, kind) {
 function classify(mention, kind) {
   if (mention.isDraft) return "draft unlinked";
   if (mention.rejected) return "rejected";
-  if (mention.isConfirmed) return "corrected";
+  if (mention.isConfirmed || mention.rule) return "corrected";
   if (mention.context?.length) return "no-finding";
   return mention.id ? findLevel(rate(mention, kind), kind) : "unlinked";
 }

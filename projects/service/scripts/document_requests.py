@@ -26,7 +26,7 @@ from ratings import Rated, Ratings
 from spacy.tokens import Doc
 from starlette.exceptions import HTTPException
 from worker import CHARACTERS_AT_ONCE, Worker, ask, too_late
-from workspace import Annotator, Who, Workspace
+from workspace import Annotator, Reviewer, Who, Workspace
 
 NO_FOLDER = "Nothing is kept here: start the service with `--folder FOLDER`."
 UNKNOWN = "There is no document {!r:.100}. Its file may have changed or gone: look it up in the list again."
@@ -81,9 +81,8 @@ class Arranged(NamedTuple):
     n_rated: int | None = None
 
 
-def add_documents(app: FastAPI, worker: Worker, workspace: Workspace) -> None:
+def add_documents(app: FastAPI, worker: Worker, workspace: Workspace, documents: Documents) -> None:
     """Add the requests for documents."""
-    documents = Documents(workspace)
     # Thousands of files take seconds, which the first request would wait for.
     documents.read()
     _add_lists(app, documents, Ratings(worker))
@@ -149,9 +148,7 @@ def _add_lists(app: FastAPI, documents: Documents, ratings: Ratings) -> None:
 
 def _add_changes(app: FastAPI, documents: Documents, workspace: Workspace) -> None:
     @app.post("/documents")
-    def upload(request: UploadRequest, who: Who) -> Any:
-        if who.role != "reviewer":
-            raise HTTPException(403, "Only reviewers add documents. Ask one of them.")
+    def upload(request: UploadRequest, who: Reviewer) -> Any:
         columns = Columns(request.text_column, request.name_column)
         try:
             added, problems = documents.add(request.name, request.content, columns)

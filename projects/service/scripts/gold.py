@@ -3,7 +3,7 @@
 import json
 import shutil
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -86,23 +86,40 @@ class GoldRequest(AnnotatedRequest):
 def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
     """Merge corrections of a text into the ones that are kept. A new span replaces those that it overlaps, if the
     client has seen them."""
+    keep_all(path, lambda _: [request], timeout=timeout)
+    return len(find_gold(path, [request.text])[0])
+
+
+def keep_all(
+    path: Path, choose: Callable[[Mapping[str, Sequence[Span]]], Sequence[GoldRequest]], *, timeout: float = -1
+) -> Sequence[GoldRequest]:
+    """Merge corrections of several texts at once, which are chosen by those that are kept. They are returned."""
     # Of a link, the file that it leads to is replaced, and not the link.
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     with lock_folder(path.parent, f".{path.name}.lock", timeout=timeout):
         content = _read_file(path)
-        lines = [line for line in content.lines if content.rows[line].get("text") != request.text]
-        withdrawn = {(place.start, place.end) for place in request.withdrawn}
-        spans = content.spans.get(request.text, [])
-        _check_seen(spans, request)
-        spans = [span for span in spans if (span["start"], span["end"]) not in withdrawn]
-        spans = _merge(spans, [span.list_values() for span in request.spans])
-        lines += [json.dumps(row, ensure_ascii=False).encode() for row in dump_lines(request.text, spans)]
+        requests = choose(content.spans)
+        if not requests:
+            return requests
+        texts = {request.text for request in requests}
+        lines = [line for line in content.lines if content.rows[line].get("text") not in texts]
+        for request in requests:
+            spans = _change(content.spans.get(request.text, []), request)
+            lines += [json.dumps(row, ensure_ascii=False).encode() for row in dump_lines(request.text, spans)]
         with write_whole(path) as temporary:
             if path.exists():
                 shutil.copymode(path, temporary)
             temporary.write_bytes(b"".join(line + b"\n" for line in lines))
-    return len(spans)
+    return requests
+
+
+def _change(spans: list[Span], request: GoldRequest) -> list[Span]:
+    """Change the corrections of a text as a request says."""
+    _check_seen(spans, request)
+    withdrawn = {(place.start, place.end) for place in request.withdrawn}
+    spans = [span for span in spans if (span["start"], span["end"]) not in withdrawn]
+    return _merge(spans, [span.list_values() for span in request.spans])
 
 
 def dump_lines(text: str, spans: Sequence[Span]) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from typing_extensions import Self
 from worker import Worker, ask
 from workspace import Who, Workspace
 
-from spacy_sapbert.annotations import NIL
+from spacy_sapbert.annotations import NIL, RULE
 from spacy_sapbert.candidates import Candidate
 from spacy_sapbert.concept_pages import NO_PAGE
 from spacy_sapbert.context import read_context
@@ -73,6 +73,8 @@ class LinkRequest(OffsetRequest):
         place = {"start": offsets[ent.start_char], "end": offsets[ent.end_char]}
         described: dict[str, Any] = {**place, "text": ent.text, "label": ent.label_, "id": id_}
         described["candidates"] = self.choose(ent._.kb_candidates or [])
+        if ent._.match == RULE:
+            described["rule"] = True
         if probability is not None:
             described["probability"] = probability
         if (context := read_context(ent, is_known=False)) is not None and context.words:
@@ -81,6 +83,9 @@ class LinkRequest(OffsetRequest):
 
     def _decide(self, ent: Span, bar: Bar) -> tuple[str | None, float | None]:
         """Keep the choice of the pipeline, NIL included. Where the request excludes it, take the next candidate."""
+        if ent._.match == RULE:
+            # Whatever a request excludes. The probability is that of another choice.
+            return None if ent.kb_id_ == NIL else ent.kb_id_, None
         if ent.kb_id_ in ("", NIL):
             return None, ent._.kb_probability
         fitting = [candidate for candidate in ent._.kb_candidates or () if self._fits(candidate)]

@@ -28,9 +28,11 @@ except ModuleNotFoundError as error:
 
 from corrections import add_gold
 from document_requests import add_documents
+from documents import Documents
 from limits import LOOPBACK, VIEWER, Gate, ServiceSettings
 from linking import add_concepts, add_linking
 from review import add_team
+from same_words import add_same_words
 from worker import Worker, check_alive
 from workspace import Workspace
 
@@ -42,15 +44,17 @@ def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
     """Make the application."""
     worker = Worker(nlp, settings)
     workspace = Workspace(worker.settings)
+    documents = Documents(workspace)
     app = FastAPI(title="spacy-sapbert", version=__version__, docs_url=VIEWER, redoc_url=None)
     app.add_middleware(Gate, settings=worker.settings, admit=workspace.members.admit)
     _add_errors(app)
     _add_page(app, worker)
     add_linking(app, worker, workspace)
     add_gold(app, worker, workspace)
-    add_documents(app, worker, workspace)
+    add_documents(app, worker, workspace, documents)
     add_concepts(app, worker)
     add_team(app, worker, workspace)
+    add_same_words(app, worker, workspace, documents)
     return app
 
 

@@ -61,13 +61,25 @@ class Worker:
     """Run all requests in one thread. Texts of requests that wait together go through the pipeline together."""
 
     def __init__(self, nlp: Language, settings: ServiceSettings) -> None:
-        # Replaced as a whole, so that each batch has one pipeline from its first text to its answers.
+        # What changes a pipeline before it is served.
+        self.preparations: list[Callable[[Served], None]] = []
         self.served = Served(nlp)
         # spaCy refuses longer texts, and would do so only after they have waited.
         self.settings = settings.model_copy(update={"max_characters": min(settings.max_characters, nlp.max_length)})
         self.jobs: queue.Queue[Job] = queue.Queue(self.settings.queue_size)
         self.thread = threading.Thread(target=self._run, name="pipeline", daemon=True)
         self.thread.start()
+
+    @property
+    def served(self) -> Served:
+        """The pipeline. It is replaced as a whole, so that each batch has one from its first text to its answers."""
+        return self._served
+
+    @served.setter
+    def served(self, served: Served) -> None:
+        for prepare in self.preparations:
+            prepare(served)
+        self._served = served
 
     def put(self, texts: list[str], answer: Callable[[Sequence[Doc]], Any]) -> Future[Any]:
         """Put texts, perhaps none, into the queue. The thread makes the answer of their documents."""

@@ -21,15 +21,16 @@ async def find_annotator(request: Request) -> Annotator:
     return who
 
 
-async def find_reviewer(request: Request) -> Annotator:
+Who = Annotated[Annotator, Depends(find_annotator)]
+
+
+async def find_reviewer(who: Who) -> Annotator:
     """Find which reviewer sends a request, or refuse it."""
-    who = await find_annotator(request)
     if who.role != "reviewer":
-        raise HTTPException(403, "Only reviewers may ask for this, because it shows what others have decided.")
+        raise HTTPException(403, "Only reviewers may do this, because it shows or changes the work of others.")
     return who
 
 
-Who = Annotated[Annotator, Depends(find_annotator)]
 Reviewer = Annotated[Annotator, Depends(find_reviewer)]
 
 
