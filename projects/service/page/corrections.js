@@ -72,7 +72,7 @@ function look() {
   state.saving = state.saving.then(() => refresh(state.text)).catch(() => null).then(() => (state.isLooking = false));
 }
 
-function change({ spans, withdrawn }, message) {
+function change({ spans, withdrawn }, here = spans[0] || withdrawn[0]) {
   const gold = goldOf(state.text);
   for (const { start, end } of withdrawn) {
     gold.spans.delete(nameOf({ start, end }));
@@ -80,22 +80,29 @@ function change({ spans, withdrawn }, message) {
   }
   for (const span of spans) put(gold.spans, { ...span, isKept: false });
   const inPanel = byId("panel").contains(document.activeElement);
-  const { start, end } = spans[0] || withdrawn[0];
   state.draft = null;
   showText();
-  choose(state.mentions.findIndex((mention) => mention.start === start && mention.end === end));
+  const place = here ? state.mentions.findIndex((mention) => nameOf(mention) === nameOf(here)) : -1;
+  choose(place < 0 && here ? state.mentions.findIndex((mention) => overlap(mention, here)) : place);
   if (inPanel && document.activeElement.type !== "checkbox") focusMention();
-  save(state.text, message);
+}
+
+function makeSpan({ start, end, label, id, name, context, candidate }, changes = {}) {
+  const annotator = byId("annotator").value.trim().slice(0, 100) || undefined;
+  const before = { kb_id: id || "NIL", name, context, candidate };
+  return { start, end, label: label || state.found[0]?.label || "CONCEPT", ...before, ...changes, annotator };
+}
+
+function takeStep(spans, here) {
+  // All that undoing takes back at once.
+  const replaced = [...goldOf(state.text).spans.values()].filter((other) => spans.some((span) => overlap(other, span)));
+  state.undo.push({ spans: replaced, withdrawn: spans });
+  change({ spans, withdrawn: [] }, here);
 }
 
 function correct(changes) {
-  const { start, end, label, id, name, context, candidate } = state.mentions[state.chosen];
-  const annotator = byId("annotator").value.trim().slice(0, 100) || undefined;
-  const before = { kb_id: id || "NIL", name, context, candidate };
-  const span = { start, end, label: label || state.found[0]?.label || "CONCEPT", ...before, ...changes, annotator };
-  const replaced = [...goldOf(state.text).spans.values()].filter((other) => overlap(other, span));
-  state.undo.push({ spans: replaced, withdrawn: [span] });
-  change({ spans: [span], withdrawn: [] }, "Saved.");
+  takeStep([makeSpan(state.mentions[state.chosen], changes)]);
+  save(state.text, "Saved.");
 }
 
 function decide(candidate) {
@@ -109,11 +116,14 @@ function correctContext() {
 function withdraw() {
   const span = goldOf(state.text).spans.get(nameOf(state.mentions[state.chosen]));
   state.undo.push({ spans: [span], withdrawn: [] });
-  change({ spans: [], withdrawn: [span] }, "Withdrawn.");
+  change({ spans: [], withdrawn: [span] });
+  save(state.text, "Withdrawn.");
 }
 
 function undo() {
-  if (state.undo.length) change(state.undo.pop(), "Undone.");
+  if (!state.undo.length) return;
+  change(state.undo.pop());
+  save(state.text, "Undone.");
 }
 
 function save(text, message) {
