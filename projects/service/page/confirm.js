@@ -26,9 +26,8 @@ function confirmMentions(mentions, what) {
     say(`Nothing to confirm: ${what}.`);
     return;
   }
-  const here = state.mentions[state.chosen];
   // The panel stays with the mention that it shows.
-  const here = state.mentions[state.chosen];
+  const here = state.mentions[state.chosen] || null;
   takeStep(mentions.map((mention) => makeSpan(mention)), here);
   save(state.text, `Confirmed ${tellCount(mentions.length, "mention")}: ${what}.`);
 }

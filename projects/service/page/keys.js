@@ -81,10 +81,7 @@ function onTextKey(event) {
 const findPlace = (name) => state.mentions.findIndex((mention) => nameOf(mention) === name);
 
 function goToMention(place) {
-  // A draft goes when another mention is chosen, and the places of others change.
-  const name = nameOf(state.mentions[place]);
   choose(place);
-  choose(findPlace(name), state.chosen !== findPlace(name));
   focusMention();
 }
 

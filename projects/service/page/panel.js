@@ -146,7 +146,7 @@ async function walkTo(id, facts, trail = []) {
     const follow = (next) => walkTo(next, facts, [...trail, id]);
     const step = trail.length ? [makeStep(concept, facts, trail)] : [];
     facts.replaceChildren(...step, make("dl", {}, ...listFacts(concept, follow)));
-    step[0]?.querySelector("button").focus();
+    step[0]?.querySelector("button:enabled").focus();
   } catch (error) {
     say(error.message, true);
   }
@@ -154,7 +154,8 @@ async function walkTo(id, facts, trail = []) {
 
 function makeStep(concept, facts, trail) {
   const candidate = { id: concept.kb_id, concept_id: concept.id, canonical_name: concept.canonical_name };
-  const take = make("button", { type: "button", textContent: "This one", onclick: () => decide(candidate) });
+  const take = make("button", { type: "button", textContent: "This one", disabled: !concept.kb_id, onclick: () => decide(candidate) });
+  if (!concept.kb_id) take.title = "It has no code in the source of the pipeline's ids.";
   const back = make("button", { type: "button", textContent: "Back", onclick: () => walkTo(trail.at(-1), facts, trail.slice(0, -1)) });
   take.setAttribute("aria-label", `This one: ${concept.canonical_name}`);
   const name = make("strong", { textContent: concept.canonical_name });

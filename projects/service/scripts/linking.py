@@ -143,14 +143,19 @@ def describe_concept(linker: SapbertLinker, concept_id: str) -> dict[str, Any] |
     page = linker.kb_url_template.format(concept.id)
     return {
         **asdict(concept),
-        # What a mention of it gets as its id.
-        "kb_id": retriever.get_id(row, linker.output_source),
+        "kb_id": find_output_id(linker, concept.id),
         "types": [{"id": type_, "name": name_type(type_)} for type_ in concept.types],
         "parents": [{"id": id_, "canonical_name": parent.canonical_name if parent else id_} for id_, parent in parents],
         "children": children[:CHILDREN],
         "n_children": len(children),
         "page": None if page == NO_PAGE else page,
     }
+
+
+def find_output_id(linker: SapbertLinker, concept_id: str) -> str | None:
+    """Find what a mention of a concept gets as its id; None if it has no code in the source of such ids."""
+    source = linker.output_source
+    return concept_id if source is None else next(iter(linker.terminology.codes(concept_id, source)), None)
 
 
 def list_children(retriever: Retriever, row: int) -> list[dict[str, str]]:
