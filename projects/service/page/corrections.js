@@ -80,11 +80,13 @@ function change({ spans, withdrawn }, here = spans[0] || withdrawn[0]) {
   }
   for (const span of spans) put(gold.spans, { ...span, isKept: false });
   const inPanel = byId("panel").contains(document.activeElement);
+  const inText = state.elements.includes(document.activeElement);
   state.draft = null;
   showText();
   const place = here ? state.mentions.findIndex((mention) => nameOf(mention) === nameOf(here)) : -1;
   choose(place < 0 && here ? state.mentions.findIndex((mention) => overlap(mention, here)) : place);
-  if (inPanel && document.activeElement.type !== "checkbox") focusMention();
+  const isLeft = inPanel ? document.activeElement.type !== "checkbox" : inText && state.chosen >= 0;
+  if (isLeft) focusMention();
 }
 
 function makeSpan({ start, end, label, id, name, context, candidate }, changes = {}) {
@@ -132,6 +134,7 @@ function save(text, message) {
     say(`${message === "Saved." ? "Noted" : message.slice(0, -1)}, on this page only: download your corrections before you close it.`);
     return;
   }
+  state.told = message;
   // One after the other, so that the last one counts. Each sends what has come together until then.
   state.saving = state.saving.then(async () => {
     const gold = goldOf(text);
@@ -150,7 +153,7 @@ function save(text, message) {
         put(gold.seen, span);
         span.isKept = true;
       }
-      say(message);
+      say(state.told);
     } catch (error) {
       try {
         // The service keeps other corrections of these words than we have seen.
