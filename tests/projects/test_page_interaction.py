@@ -87,7 +87,9 @@ def open_page(nlp, browser, tmp_path):
             response = route.fetch()
             data = response.json()
             entities = data["results"][0].get("entities", ())
-            for entity, share in zip(entities, probabilities if len(entities) == len(probabilities) else (), strict=False):
+            for entity, share in zip(
+                entities, probabilities if len(entities) == len(probabilities) else (), strict=False
+            ):
                 entity["probability"] = share
             route.fulfill(response=response, json=data)
 
@@ -268,6 +270,7 @@ def test_the_dialog_lists_all_keys(open_page):
     shown = dialog.inner_text()
     assert page.evaluate("KEYS.every(({ does }) => document.querySelector('#key-list').textContent.includes(does))")
     assert "Shift+A" in shown and "no concept is right" in shown
+    assert min(row.bounding_box()["width"] for row in dialog.locator("dd").all()) > 150
     # Keys have no effect behind it.
     press(page, "j", "x")
     assert page.evaluate("state.chosen") == -1
@@ -284,7 +287,9 @@ def test_the_dialog_lists_all_keys(open_page):
 def test_digits_of_other_keyboards(open_page, event):
     page = open_page()
     get_mention(page, "fever").click()
-    page.evaluate("event => document.body.dispatchEvent(new KeyboardEvent('keydown', { ...event, bubbles: true }))", event)
+    page.evaluate(
+        "event => document.body.dispatchEvent(new KeyboardEvent('keydown', { ...event, bubbles: true }))", event
+    )
     assert list_kept(page) == [("fever", "F")]
 
 
@@ -356,6 +361,24 @@ def test_a_mention_without_a_concept_waits_for_one_when_it_moves(open_page):
     press(page, "n")
     expect_message(page, "no concept is right")
     assert list_kept(page) == [("Much xyzzy", "NIL")]
+
+
+def test_a_mention_that_moves_twice_before_the_service_answers_leaves_nothing(open_page):
+    page = open_page("He has foo bar now.")
+    page.evaluate("""() => {
+        const node = document.querySelector("#linked [data-start]").firstChild;
+        getSelection().setBaseAndExtent(node, 7, node, 10);
+    }""")
+    page.click("#add")
+    press(page, "n")
+    assert list_kept(page) == [("foo", "NIL")]
+    page.evaluate("state.saving = state.saving.then(() => new Promise((resolve) => setTimeout(resolve, 300)))")
+    press(page, "r", "d")
+    expect_message(page, "Now “bar”.")
+    assert list_kept(page) == [("bar", "NIL")]
+    press(page, "Control+z", "Control+z")
+    expect(page.locator("#mention")).to_have_text("foo")
+    assert list_kept(page) == [("foo", "NIL")]
 
 
 def find_middle(page, words):

@@ -83,22 +83,23 @@ def forget(doc):
         token.ent_kb_id_ = ""
 
 
+BY_SCORE = {"reason": "threshold", "measure": "score"}
+BY_PROBABILITY = {"reason": "threshold", "measure": "probability"}
+T070 = {"types": ["T070"]}
 # The settings of the linker, whether there is a reranker, what changes the document, the text, the request; and why.
 REASONS = [
     ({"skip_labels": ["DISORDER"]}, False, None, "insomnia", {}, {"reason": "unlinked", "label": "DISORDER"}),
-    ({"threshold": 1.0}, False, None, "xyzzy", {}, {"reason": "threshold", "measure": "score", "least": 1.0}),
-    ({"threshold": -1.0}, False, None, "xyzzy", {"threshold": 1.0}, {"reason": "threshold", "measure": "score", "least": 1.0}),
-    ({}, True, None, "xyzzy", {}, {"reason": "threshold", "measure": "probability"}),
-    ({"threshold": 0.99}, False, None, "insomnia", {"types": ["T070"], "k": 1}, {"reason": "threshold", "measure": "score"}),
-    ({"k": 1}, False, None, "insomnia", {"types": ["T070"]}, {"reason": "filtered"}),
+    ({"threshold": 1.0}, False, None, "xyzzy", {}, BY_SCORE | {"least": 1.0}),
+    ({"threshold": -1.0}, False, None, "xyzzy", {"threshold": 1.0}, BY_SCORE | {"least": 1.0}),
+    ({}, True, None, "xyzzy", {}, BY_PROBABILITY),
+    ({"threshold": 0.99}, False, None, "insomnia", {**T070, "k": 1}, BY_SCORE | {"least": 0.99}),
+    ({"k": 1}, False, None, "insomnia", T070, {"reason": "filtered"}),
     ({}, False, forget, "insomnia", {}, {"reason": "nil"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("settings, reranks, change, text, choice, expected", REASONS, ids=range(len(REASONS)))
-def test_a_mention_without_a_concept_says_why(
-    serve, with_component, settings, reranks, change, text, choice, expected
-):
+def test_a_mention_without_a_concept_says_why(serve, with_component, settings, reranks, change, text, choice, expected):
     nlp = with_component(change or (lambda doc: None), **settings)
     if reranks:
         nlp.add_pipe("sapbert_reranker")

@@ -139,6 +139,10 @@ function save(text, message) {
   state.saving = state.saving.then(async () => {
     const gold = goldOf(text);
     const spans = [...gold.spans.values()].filter((span) => !span.isKept);
+    // A mention that has moved twice may no longer overlap what the service keeps of it.
+    for (const [name, { start, end }] of gold.seen) {
+      if (!gold.spans.has(name) && !spans.some((span) => overlap(span, { start, end }))) gold.withdrawn.set(name, { start, end });
+    }
     const withdrawn = [...gold.withdrawn.values()];
     const places = [...spans, ...withdrawn];
     if (!places.length) return;

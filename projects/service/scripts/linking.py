@@ -27,7 +27,6 @@ from spacy_sapbert.reranker.prior import MIN_CHANCE
 from spacy_sapbert.retrieval.retriever import Retriever
 from spacy_sapbert.semantic_types import find_types, name_type
 
-
 # Children of a concept that are named.
 CHILDREN = 50
 
