@@ -53,8 +53,9 @@ class Hierarchy:
     def find_children(self, concept: int) -> np.ndarray:
         """Find the concepts that have a concept as a parent, each once and in order. None is its own child."""
         children, offsets = self.children
-        below = np.unique(children[offsets[concept] : offsets[concept + 1]])
-        return below[below != concept]
+        below: np.ndarray = np.unique(children[offsets[concept] : offsets[concept + 1]])
+        others: np.ndarray = below[below != concept]
+        return others
 
     def find_below(self, concepts: np.ndarray) -> np.ndarray:
         """Find concepts and all their descendants: a mask of concepts."""

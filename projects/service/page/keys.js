@@ -7,13 +7,13 @@ const rejection = { ...withoutConcept, context: undefined, rejected: true };
 
 // `keys` as `nameKey` names them; `show` is how the dialog names them, if not by `keys`.
 const KEYS = [
-  { keys: DIGITS, show: "1 – 9", does: "choose this candidate, and go on", act: (key) => takeCandidate(Number(key)) },
+  { keys: DIGITS, show: ["1 – 9"], does: "choose this candidate, and go on", act: (key) => takeCandidate(Number(key)) },
   { keys: ["c"], does: "confirm what is shown, and go on", act: () => confirmShown() },
   { keys: ["n", "0"], does: "no concept is right; go on", act: () => decideHere(withoutConcept, "no concept is right") },
   { keys: ["x"], does: "not a mention; go on", act: () => decideHere(rejection, "not a mention") },
   { keys: ["a"], does: "confirm all mentions of this concept", act: () => confirmHere() },
   { keys: ["Shift+a"], does: "confirm all mentions that are as certain as the bar says", act: () => confirmCertain() },
-  { keys: Object.keys(CONTEXT_KEYS), does: `context: ${CONTEXTS.join(", ")}`, act: (key) => toggleContext(CONTEXT_KEYS[key]) },
+  ...Object.entries(CONTEXT_KEYS).map(([key, word]) => ({ keys: [key], does: `context: ${word}, or not`, act: () => toggleContext(word) })),
   { keys: ["s"], does: "start one word to the left", act: () => stepBound("start", -1, "word") },
   { keys: ["d"], does: "start one word to the right", act: () => stepBound("start", 1, "word") },
   { keys: ["e"], does: "end one word to the left", act: () => stepBound("end", -1, "word") },
@@ -22,12 +22,12 @@ const KEYS = [
   { keys: ["Shift+d"], does: "start one character to the right", act: () => stepBound("start", 1, "character") },
   { keys: ["Shift+e"], does: "end one character to the left", act: () => stepBound("end", -1, "character") },
   { keys: ["Shift+r"], does: "end one character to the right", act: () => stepBound("end", 1, "character") },
-  { keys: ["j"], show: "j → ↓", does: "next mention", act: () => stepMention(1) },
-  { keys: ["k"], show: "k ← ↑", does: "mention before", act: () => stepMention(-1) },
+  { keys: ["j"], show: ["j", "→", "↓"], does: "next mention", act: () => stepMention(1) },
+  { keys: ["k"], show: ["k", "←", "↑"], does: "mention before", act: () => stepMention(-1) },
   { keys: ["u"], does: "next mention to check, the least certain first", act: () => goToDoubtful() },
-  { keys: [], show: "Enter, Space", does: "open the mention that has the focus" },
-  { keys: [], show: "Escape", does: "close the mention" },
-  { keys: [], show: "Ctrl+Z", does: "undo" },
+  { keys: [], show: ["Enter", "Space"], does: "open the mention that has the focus" },
+  { keys: [], show: ["Escape"], does: "close the mention" },
+  { keys: [], show: ["Ctrl+Z"], does: "undo" },
   { keys: ["?"], does: "show these keys", act: () => byId("keys").showModal() },
 ];
 const ACTS = new Map(KEYS.flatMap(({ keys, act }) => keys.map((key) => [key, act])));
@@ -184,7 +184,7 @@ function toggleContext(word) {
 }
 
 byId("key-list").append(...KEYS.flatMap(({ keys, show, does }) => {
-  const names = show ? [show] : keys.map((key) => key.replace(/^Shift\+(.)/, (_, letter) => `Shift+${letter.toUpperCase()}`));
+  const names = show || keys.map((key) => key.replace(/^Shift\+(.)/, (_, letter) => `Shift+${letter.toUpperCase()}`));
   const shown = names.flatMap((name, place) => [place ? " " : "", make("kbd", { textContent: name })]);
   return [make("dt", {}, ...shown), make("dd", { textContent: does })];
 }));
