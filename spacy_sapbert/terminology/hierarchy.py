@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..forking import kept_property, read_chunks
-from ..ragged import make_offsets, sum_lists
+from ..ragged import count_offsets, list_owners, make_offsets, sum_lists
 
 if TYPE_CHECKING:
     from .table import Terminology
@@ -42,6 +42,20 @@ class Hierarchy:
             places += (numbers.setdefault(id_, len(numbers)) for of_concept in chunk for id_ in of_concept)
         rows = self._terminology.find_rows(numbers)[np.array(places, dtype=np.int64)]
         return rows[rows >= 0], make_offsets(sum_lists(rows >= 0, make_offsets(lengths)))
+
+    @kept_property
+    def children(self) -> tuple[np.ndarray, np.ndarray]:
+        """The children of all concepts, and the offsets of each concept's."""
+        parents, offsets = self.parents
+        order = np.argsort(parents, kind="stable")
+        return list_owners(offsets)[order], count_offsets(parents, len(self._terminology))
+
+    def find_children(self, concept: int) -> np.ndarray:
+        """Find the concepts that have a concept as a parent, each once and in order. None is its own child."""
+        children, offsets = self.children
+        below: np.ndarray = np.unique(children[offsets[concept] : offsets[concept + 1]])
+        others: np.ndarray = below[below != concept]
+        return others
 
     def find_below(self, concepts: np.ndarray) -> np.ndarray:
         """Find concepts and all their descendants: a mask of concepts."""

@@ -403,7 +403,7 @@ def test_concepts_are_listed_the_doubtful_first_and_lead_to_their_mentions(open_
     if width == 390:
         page.click("#concept-count")
         assert page.locator("#concepts").bounding_box()["y"] < page.locator("#linked").bounding_box()["y"]
-    rows = page.locator("#concept-list button")
+    rows = page.locator("#concept-list button:first-child")
     shown = [["C0027051", "probability from 40%"], ["C0917801", "probability 70%"], ["C0009264", "probability 80%"]]
     expect(rows.first).to_contain_text("40%")
     assert [row.locator("small").all_inner_texts() for row in rows.all()] == shown

@@ -47,3 +47,8 @@ def test_ancestors(hierarchy, parents):
 def test_descendants(hierarchy, parents, top):
     found = np.flatnonzero(hierarchy.find_below(np.isin(np.arange(N), list(top))))
     assert found.tolist() == [n for n in range(N) if not top.isdisjoint(walk(n, parents, {n}))]
+
+
+def test_children(hierarchy, parents):
+    below = [[n for n in range(N) if concept in parents[n] and n != concept] for concept in range(N)]
+    assert [hierarchy.find_children(concept).tolist() for concept in range(N)] == below

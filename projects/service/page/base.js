@@ -16,6 +16,7 @@ const state = {
   lookUps: new Map(), // candidates by their words
   keeps: false, // whether the service keeps corrections
   isLooking: false, // whether the page asks for the corrections of others
+  told: "", // what the page says when the service has answered
   saving: Promise.resolve(), // ends when the service has answered to the last correction
   turn: 0,
   token: "", // of whoever works here, if the service needs one

@@ -72,7 +72,7 @@ function look() {
   state.saving = state.saving.then(() => refresh(state.text)).catch(() => null).then(() => (state.isLooking = false));
 }
 
-function change({ spans, withdrawn }, message) {
+function change({ spans, withdrawn }, here = spans[0] || withdrawn[0]) {
   const gold = goldOf(state.text);
   for (const { start, end } of withdrawn) {
     gold.spans.delete(nameOf({ start, end }));
@@ -80,22 +80,33 @@ function change({ spans, withdrawn }, message) {
   }
   for (const span of spans) put(gold.spans, { ...span, isKept: false });
   const inPanel = byId("panel").contains(document.activeElement);
-  const { start, end } = spans[0] || withdrawn[0];
+  const inText = state.elements.includes(document.activeElement);
   state.draft = null;
   showText();
-  choose(state.mentions.findIndex((mention) => mention.start === start && mention.end === end));
-  if (inPanel && document.activeElement.type !== "checkbox") focusMention();
-  save(state.text, message);
+  const place = here ? state.mentions.findIndex((mention) => nameOf(mention) === nameOf(here)) : -1;
+  choose(place < 0 && here ? state.mentions.findIndex((mention) => overlap(mention, here)) : place);
+  const isLeft = inPanel ? document.activeElement.type !== "checkbox" : inText && state.chosen >= 0;
+  if (isLeft) focusMention();
+}
+
+function makeSpan({ start, end, label, id, name, context, candidate }, changes = {}) {
+  const annotator = byId("annotator").value.trim().slice(0, 100) || undefined;
+  const before = { kb_id: id || "NIL", name, context, candidate };
+  return { start, end, label: label || state.found[0]?.label || "CONCEPT", ...before, ...changes, annotator };
+}
+
+function takeStep(spans, here) {
+  // All that undoing takes back at once.
+  hideSame();
+  const replaced = [...goldOf(state.text).spans.values()].filter((other) => spans.some((span) => overlap(other, span)));
+  state.undo.push({ spans: replaced, withdrawn: spans });
+  change({ spans, withdrawn: [] }, here);
 }
 
 function correct(changes) {
-  const { start, end, label, id, name, context, candidate } = state.mentions[state.chosen];
-  const annotator = byId("annotator").value.trim().slice(0, 100) || undefined;
-  const before = { kb_id: id || "NIL", name, context, candidate };
-  const span = { start, end, label: label || state.found[0]?.label || "CONCEPT", ...before, ...changes, annotator };
-  const replaced = [...goldOf(state.text).spans.values()].filter((other) => overlap(other, span));
-  state.undo.push({ spans: replaced, withdrawn: [span] });
-  change({ spans: [span], withdrawn: [] }, "Saved.");
+  const span = makeSpan(state.mentions[state.chosen], changes);
+  takeStep([span]);
+  save(state.text, "Saved.");
   // What a text says of one mention, it need not say of others.
   if (!changes.context) offerSame(span);
 }
@@ -111,14 +122,18 @@ function correctContext() {
 function withdraw() {
   const span = goldOf(state.text).spans.get(nameOf(state.mentions[state.chosen]));
   state.undo.push({ spans: [span], withdrawn: [] });
-  change({ spans: [], withdrawn: [span] }, "Withdrawn.");
+  change({ spans: [], withdrawn: [span] });
+  save(state.text, "Withdrawn.");
 }
 
 function undo() {
   if (!state.undo.length) return;
   hideSame();
   const step = state.undo.pop();
-  if (step.spans.length || step.withdrawn.length) change(step, "Undone.");
+  if (step.spans.length || step.withdrawn.length) {
+    change(step);
+    save(state.text, "Undone.");
+  }
   if (step.same) state.saving.then(() => undoSame(step.same));
   showCount();
 }
@@ -130,10 +145,15 @@ function save(text, message) {
     say(`${message === "Saved." ? "Noted" : message.slice(0, -1)}, on this page only: download your corrections before you close it.`);
     return;
   }
+  state.told = message;
   // One after the other, so that the last one counts. Each sends what has come together until then.
   state.saving = state.saving.then(async () => {
     const gold = goldOf(text);
     const spans = [...gold.spans.values()].filter((span) => !span.isKept);
+    // A mention that has moved twice may no longer overlap what the service keeps of it.
+    for (const [name, { start, end }] of gold.seen) {
+      if (!gold.spans.has(name) && !spans.some((span) => overlap(span, { start, end }))) gold.withdrawn.set(name, { start, end });
+    }
     const withdrawn = [...gold.withdrawn.values()];
     const places = [...spans, ...withdrawn];
     if (!places.length) return;
@@ -148,7 +168,7 @@ function save(text, message) {
         put(gold.seen, span);
         span.isKept = true;
       }
-      say(message);
+      say(state.told);
     } catch (error) {
       try {
         // The service keeps other corrections of these words than we have seen.

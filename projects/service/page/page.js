@@ -1,5 +1,5 @@
 "use strict";
-// Linking a text; keys and clicks.
+// Linking a text, and clicks.
 
 function readOptions() {
   const type = byId("types").value;
@@ -18,7 +18,9 @@ async function link() {
     const limits = { ...readOptions(), ...(threshold ? { threshold } : {}) };
     const { results } = await ask("link", { texts: [text], ...limits, utf16: true, gold: true });
     if (turn !== state.turn) return; // a later request is on its way
-    const [{ entities, gold }] = results;
+    const [{ entities, gold, has_context }] = results;
+    // Whoever confirms such a mention confirms that it has no context.
+    if (has_context) for (const entity of entities) entity.context ??= [];
     state.keeps = Boolean(gold);
     const isReplaced = gold ? takeKept(text, gold).isReplaced : false;
     if (text !== state.text) state.undo = [];
@@ -45,35 +47,7 @@ async function lookUp(words) {
   return state.lookUps.get(words);
 }
 
-// Keys and clicks
-
-function onTextKey(event) {
-  const here = state.elements.indexOf(event.target);
-  if (here < 0) return;
-  const last = state.elements.length - 1;
-  const targets = { ArrowRight: here + 1, ArrowDown: here + 1, ArrowLeft: here - 1, ArrowUp: here - 1, Home: 0, End: last };
-  if (event.key in targets) {
-    const name = nameOf(state.mentions[Math.max(0, Math.min(last, targets[event.key]))]);
-    choose(state.mentions.findIndex((mention) => nameOf(mention) === name));
-    focusMention();
-  } else if (event.key === "Enter" || event.key === " ") {
-    choose(here);
-    (byId("candidates").querySelector(".chosen button, button") || byId("mention")).focus();
-  } else return;
-  event.preventDefault();
-}
-
-function onKey(event) {
-  const isWriting = event.target.matches("textarea, input[type=search]");
-  if (event.key === "Escape" && state.chosen >= 0) {
-    const name = nameOf(state.mentions[state.chosen]);
-    close();
-    focusMention(state.mentions.findIndex((mention) => nameOf(mention) === name));
-  } else if (event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) && !event.shiftKey && !isWriting) {
-    event.preventDefault();
-    undo();
-  }
-}
+// Clicks
 
 // Nothing of a text stays in the browser, so ask before the page forgets what no service keeps.
 window.onbeforeunload = (event) => {
@@ -83,10 +57,9 @@ for (const id of ["k", "threshold"]) {
   byId(id).oninput = () => (byId(`${id}-value`).textContent = id === "k" ? byId(id).value : percent(byId(id).value));
 }
 for (const id of ["k", "threshold", "types"]) byId(id).onchange = link;
-const withoutConcept = { kb_id: "NIL", name: undefined, candidate: undefined };
-const clicks = { link, download, undo, add, withdraw, nil: () => correct(withoutConcept), reject: () => correct({ ...withoutConcept, context: undefined, rejected: true }), close: () => onKey({ key: "Escape", target: byId("close") }) };
+const clicks = { link, download, undo, add, withdraw, nil: () => correct(withoutConcept), reject: () => correct(rejection), close: () => onKey({ key: "Escape", target: byId("close") }) };
 for (const [id, act] of Object.entries(clicks)) byId(id).onclick = act;
-byId("context").append(...CONTEXTS.map((word) => make("label", {}, make("input", { type: "checkbox", id: word, onchange: correctContext }), word)));
+byId("context").append(...CONTEXTS.map((word) => make("label", {}, make("input", { type: "checkbox", id: word, onchange: correctContext }), word, make("small", { textContent: " suggested", hidden: true }))));
 byId("format").onchange = showCount;
 byId("view").onchange = () => (byId("linked").className = byId("view").value);
 if (matchMedia("(max-width: 50rem)").matches) {
@@ -102,12 +75,10 @@ setInterval(look, 1000 * SECONDS);
 byId("add").onpointerdown = (event) => event.preventDefault(); // the selection stays
 byId("search").onsubmit = search;
 byId("text").onkeydown = (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) link(); };
-byId("linked").onkeydown = onTextKey;
 byId("linked").onclick = (event) => {
   const place = state.elements.indexOf(event.target.closest(".mention"));
   if (place >= 0 && getSelection().isCollapsed) choose(place);
 };
-document.onkeydown = onKey;
 document.onselectionchange = showSelection;
 startTeam().then(() => ask("health")).then((health) => {
   byId("pipeline").textContent = `${health.pipeline}: ${health.concepts.toLocaleString("en")} concepts, ${health.components.join(" → ")}`;

@@ -57,8 +57,8 @@ function makeSame() {
 }
 
 function changeSame(spans, here, message) {
-  change({ spans, withdrawn: [] }, message);
-  choose(state.mentions.findIndex((mention) => nameOf(mention) === nameOf(here)));
+  change({ spans, withdrawn: [] }, here);
+  save(state.text, message);
 }
 
 function countSame(count) {
@@ -165,13 +165,10 @@ async function removeRule(name) {
   }
 }
 
-function onSameKey(event) {
-  const isWriting = event.target.matches?.("textarea, select, input:not([type=checkbox])");
-  const hasModifier = event.ctrlKey || event.metaKey || event.altKey || event.shiftKey;
-  const button = Object.hasOwn(SAME_KEYS, event.key) ? byId(SAME_KEYS[event.key]) : null;
-  if (!offer || !button || isWriting || hasModifier || button.hidden || byId("same").hidden) return;
-  event.preventDefault();
-  button.click();
+function takeOffer(key) {
+  const button = byId(SAME_KEYS[key]);
+  if (byId("same").hidden || button.hidden) say("Nothing is offered: correct a mention first.");
+  else button.click();
 }
 
 byId("same-text").onclick = correctText;
@@ -181,5 +178,4 @@ for (const [key, id] of Object.entries(SAME_KEYS)) {
   byId(id).title = `Key: ${key}`;
   byId(id).setAttribute("aria-keyshortcuts", key);
 }
-document.addEventListener("keydown", onSameKey);
 showRules();

@@ -83,6 +83,7 @@ function showText() {
   if (elements.length) elements[0].tabIndex = 0;
   showLegend(kind, classes);
   showConcepts(kind);
+  showConfirm();
   showCount();
 }
 
@@ -140,7 +141,8 @@ function showConcepts(kind) {
       choose(state.led);
       focusMention();
     };
-    return make("li", {}, make("button", { type: "button", onclick: lead }, count, `${name} `, make("small", { textContent: id }), " ", figure));
+    const row = make("button", { type: "button", onclick: lead }, count, `${name} `, make("small", { textContent: id }), " ", figure);
+    return make("li", {}, row, makeConfirmAll(id, name));
   }));
 }
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from gold import AnnotatedRequest, Correction
 from limits import Text
 from pydantic import Field
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 
-from spacy_sapbert.context import MentionContext, has_context
+from spacy_sapbert.context import MentionContext, has_context, read_context
 from spacy_sapbert.exchange.documents import AnnotatedText, Annotation, ExchangeReport
 from spacy_sapbert.exchange.fhir import CodeableConcepts, CodeFinder
 from spacy_sapbert.exchange.formats import dump_table
@@ -69,6 +69,14 @@ def annotate(doc: Doc, spans: Sequence[Correction], report: ExchangeReport) -> l
             continue
         if (found.start_char, found.end_char) != (span.start, span.end):
             report.note_odd("mentions extended to whole tokens", found.text)
-        context = unsaid if span.context is None else MentionContext(**dict.fromkeys(span.context, True))
+        context = unsaid if span.context is None else _make_context(found, span.context)
         annotations.append(Annotation(found.start_char, found.end_char, found.label_, found.kb_id_, "", found, context))
     return annotations
+
+
+def _make_context(span: Span, words: Sequence[str]) -> MentionContext:
+    """Make a context of words. Where the pipeline says the same, it also knows whose finding it is, and its cues."""
+    suggested = read_context(span, is_known=True) or MentionContext()
+    if set(suggested.words) == set(words):
+        return suggested
+    return MentionContext.of(words, suggested.person if "family" in words else "")

@@ -13,17 +13,22 @@ from pydantic import Field, model_validator
 from spacy.tokens import Doc, Span
 from starlette.exceptions import HTTPException
 from typing_extensions import Self
+from why import Why, describe_best, explain_missing, explain_threshold
 from worker import Worker, ask
 from workspace import Who, Workspace
 
 from spacy_sapbert.annotations import NIL, RULE
 from spacy_sapbert.candidates import Candidate
 from spacy_sapbert.concept_pages import NO_PAGE
-from spacy_sapbert.context import read_context
+from spacy_sapbert.context import has_context, read_context
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.reranker.component import SapbertReranker
 from spacy_sapbert.reranker.prior import MIN_CHANCE
+from spacy_sapbert.retrieval.retriever import Retriever
 from spacy_sapbert.semantic_types import find_types, name_type
+
+# Children of a concept that are named.
+CHILDREN = 50
 
 
 class Bar(NamedTuple):
@@ -31,16 +36,23 @@ class Bar(NamedTuple):
 
     linker: SapbertLinker
     reranker: SapbertReranker | None
+    linkers: Sequence[SapbertLinker] = ()  # all of the pipeline
 
-    def is_reached(self, candidate: Candidate, candidates: Sequence[Candidate]) -> bool:
-        """Return whether a candidate may be chosen."""
+    def find_least(self, candidates: Sequence[Candidate]) -> tuple[str, float]:
+        """Find the figure that decides, and the least that a candidate needs."""
         if self.reranker is None:
-            return candidate["score"] >= self.linker.min_score
+            return "score", self.linker.min_score
         least = self.reranker.threshold
         if least is None:
             # All that the candidates leave may be the probability of NIL.
             least = max(MIN_CHANCE, 1 - sum(one.get("probability", 0.0) for one in candidates))
-        return candidate.get("probability", 0.0) >= least
+        return "probability", least
+
+    def is_reached(self, candidate: Candidate, candidates: Sequence[Candidate]) -> bool:
+        """Return whether a candidate may be chosen."""
+        measure, least = self.find_least(candidates)
+        share: float = candidate.get(measure, 0.0)
+        return share >= least
 
 
 class LinkRequest(OffsetRequest):
@@ -66,7 +78,9 @@ class LinkRequest(OffsetRequest):
     def describe(self, doc: Doc, bar: Bar) -> dict[str, Any]:
         """Describe the entities of a document."""
         offsets = self.list_offsets(doc.text)
-        return {"entities": [self._describe_ent(ent, bar, offsets) for ent in doc.ents]}
+        described: dict[str, Any] = {"entities": [self._describe_ent(ent, bar, offsets) for ent in doc.ents]}
+        # Then a mention without a context has none of its words.
+        return described | ({"has_context": True} if has_context([doc]) else {})
 
     def _describe_ent(self, ent: Span, bar: Bar, offsets: Sequence[int]) -> dict[str, Any]:
         id_, probability = self._decide(ent, bar)
@@ -77,9 +91,24 @@ class LinkRequest(OffsetRequest):
             described["rule"] = True
         if probability is not None:
             described["probability"] = probability
+        if id_ is None:
+            described["why"] = self._explain(ent, bar)
         if (context := read_context(ent, is_known=False)) is not None and context.words:
             described["context"] = context.words
         return described
+
+    def _explain(self, ent: Span, bar: Bar) -> Why:
+        """Say why a mention has no id: because of the pipeline, or because of the request."""
+        if ent.kb_id_ in ("", NIL):
+            return explain_missing(ent, bar.linkers, bar.reranker)
+        candidates = ent._.kb_candidates or []
+        of_types = [candidate for candidate in candidates if self._has_type(candidate)]
+        if not of_types:
+            best = {"best": describe_best(candidates[0])} if candidates else {}
+            return {"reason": "filtered", **best}
+        if self.threshold is not None and of_types[0]["score"] < self.threshold:
+            return explain_threshold(of_types[0], "score", self.threshold)
+        return explain_threshold(of_types[0], *bar.find_least(candidates))
 
     def _decide(self, ent: Span, bar: Bar) -> tuple[str | None, float | None]:
         """Keep the choice of the pipeline, NIL included. Where the request excludes it, take the next candidate."""
@@ -99,23 +128,45 @@ class LinkRequest(OffsetRequest):
     def _fits(self, candidate: Candidate) -> bool:
         if self.threshold is not None and candidate["score"] < self.threshold:
             return False
+        return self._has_type(candidate)
+
+    def _has_type(self, candidate: Candidate) -> bool:
         return self.types is None or not find_types(self.types, candidate["types"]).isdisjoint(candidate["types"])
 
 
 def describe_concept(linker: SapbertLinker, concept_id: str) -> dict[str, Any] | None:
     """Describe a concept; None if there is no such concept."""
-    terminology = linker.terminology
-    concept = terminology.get(concept_id)
-    if concept is None:
+    retriever = linker.retriever
+    terminology = retriever.terminology
+    row = terminology.find_row(concept_id)
+    if row is None:
         return None
+    concept = terminology[concept_id]
     parents = [(id_, terminology.get(id_)) for id_ in concept.parents]
+    children = list_children(retriever, row)
     page = linker.kb_url_template.format(concept.id)
     return {
         **asdict(concept),
+        "kb_id": find_output_id(linker, concept.id),
         "types": [{"id": type_, "name": name_type(type_)} for type_ in concept.types],
         "parents": [{"id": id_, "canonical_name": parent.canonical_name if parent else id_} for id_, parent in parents],
+        "children": children[:CHILDREN],
+        "n_children": len(children),
         "page": None if page == NO_PAGE else page,
     }
+
+
+def find_output_id(linker: SapbertLinker, concept_id: str) -> str | None:
+    """Find what a mention of a concept gets as its id; None if it has no code in the source of such ids."""
+    source = linker.output_source
+    return concept_id if source is None else next(iter(linker.terminology.codes(concept_id, source)), None)
+
+
+def list_children(retriever: Retriever, row: int) -> list[dict[str, str]]:
+    """List the children of a concept by their names."""
+    rows = retriever.filters.hierarchy.find_children(row)
+    concepts = retriever.terminology.concepts[rows].select("id", "canonical_name")
+    return concepts.sort("canonical_name", "id").to_dicts()
 
 
 def add_linking(app: FastAPI, worker: Worker, workspace: Workspace) -> None:
@@ -145,7 +196,8 @@ def add_linking(app: FastAPI, worker: Worker, workspace: Workspace) -> None:
 
     async def link_texts(request: LinkRequest, texts: list[str], who: Who) -> list[dict[str, Any]]:
         def describe(docs: Sequence[Doc]) -> list[dict[str, Any]]:
-            bar = Bar(worker.served.linker, worker.served.reranker)
+            served = worker.served
+            bar = Bar(served.linker, served.reranker, served.linkers)
             return [request.describe(doc, bar) for doc in docs]
 
         results = await ask(worker, texts, describe)
