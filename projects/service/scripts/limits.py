@@ -66,6 +66,11 @@ class ServiceSettings(Settings):
         default=None,
         description="A folder for what people add: documents, corrections, rules and what was learned; null for none.",
     )
+    guidelines: str | None = Field(
+        default=None,
+        description="A Markdown file that the page shows beside the text; null for `guidelines.md` in the folder, if "
+        "it is there.",
+    )
 
 
 def _check_text(text: str) -> str:

@@ -27,6 +27,7 @@ except ModuleNotFoundError as error:
     sys.exit(f"Error: The package {error.name} is missing. In projects/service: pip install -r requirements.txt.")
 
 from corrections import add_gold
+from guidelines import add_guidelines
 from limits import LOOPBACK, VIEWER, Gate, ServiceSettings
 from linking import add_concepts, add_linking
 from worker import Worker, check_alive
@@ -47,6 +48,7 @@ def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
     add_linking(app, worker, workspace)
     add_gold(app, worker, workspace)
     add_concepts(app, worker)
+    add_guidelines(app, worker, workspace)
     return app
 
 
