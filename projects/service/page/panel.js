@@ -16,7 +16,7 @@ function choose(place, isNew = true) {
   state.elements[place]?.setAttribute("aria-pressed", "true");
   if (!isNew) return; // the panel shows it already
   showPanel();
-  state.elements[place]?.scrollIntoView({ block: "nearest" });
+  bringIntoView(state.elements[place]);
 }
 
 function close() {

@@ -222,6 +222,13 @@ function leadTo(id) {
   focusMention();
 }
 
+function bringIntoView(element, frames = 4) {
+  // Lines get their true heights a frame after they come near the window, and then move what was in view.
+  if (!element?.isConnected || element !== state.elements[state.chosen]) return;
+  element.scrollIntoView({ block: "nearest" });
+  if (frames) requestAnimationFrame(() => bringIntoView(element, frames - 1));
+}
+
 function findOffset(node, offset) {
   const inText = node.nodeType === Node.TEXT_NODE;
   const holder = (inText ? node.parentElement : node).closest("[data-start]");
