@@ -21,7 +21,9 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
 
 PHONE = {"width": 390, "height": 844}
-GUIDE = "# Boundaries\n\nThe *shortest* words: `cold`. <img src=x onerror=alert(1)>\n\n| a | b |\n|---|---|\n| c | d |\n"
+GUIDE = (
+    "# Boundaries\n\nThe *shortest* words: `cold`. <img src=x onerror=alert(1)>\n\n| a | b |\n|---|---|\n| c | d |\n"
+)
 CANDIDATE = {"id": "C1", "concept_id": "C1", "canonical_name": "Cold", "name": "Cold", "score": 0.9, "types": []}
 # Each mention of WORDS, in order, as the service may answer, with its class and what its chip says.
 WORDS = "high medium low threshold object unknown bare negated rejected confirmed none"
@@ -165,7 +167,17 @@ def test_a_long_text_is_drawn_in_parts_and_only_what_changes_anew(open_page, sep
 
 def test_lines_are_cut_between_sentences_words_or_characters(open_page):
     page = open_page()
-    texts = ["", "a", "\n", "a\n\nb", "😀" * 3001, "x" + "😀" * 3001, "one two. " * 900, "发热。" * 3000, "w " * 1999 + "\n"]
+    texts = [
+        "",
+        "a",
+        "\n",
+        "a\n\nb",
+        "😀" * 3001,
+        "x" + "😀" * 3001,
+        "one two. " * 900,
+        "发热。" * 3000,
+        "w " * 1999 + "\n",
+    ]
     choice = random.Random(1)
     texts += ["".join(choice.choices("ab .\n😀", weights=[90, 90, 9, 1, 0.05, 9], k=9000)) for _ in range(20)]
     cut = page.evaluate(
@@ -279,7 +291,10 @@ def test_guidelines_open_and_close_by_key_and_button(open_page, viewport):
     page.keyboard.press("g")
     expect(panel).to_be_hidden()
     # Whatever else a service may send is left out.
-    nodes = [{"tag": "script", "children": ["alert(1)"]}, {"tag": "a", "href": "javascript:alert(1)", "children": ["x"]}]
+    nodes = [
+        {"tag": "script", "children": ["alert(1)"]},
+        {"tag": "a", "href": "javascript:alert(1)", "children": ["x"]},
+    ]
     page.route("**/guidelines", lambda route: route.fulfill(json={"exists": True, "nodes": nodes}))
     page.keyboard.press("g")
     expect(panel.locator("a")).to_have_text("x")

@@ -30,6 +30,7 @@ from corrections import add_gold
 from guidelines import add_guidelines
 from limits import LOOPBACK, VIEWER, Gate, ServiceSettings
 from linking import add_concepts, add_linking
+from prefix import Mounted, Stripped
 from worker import Worker, check_alive
 from workspace import Workspace
 
@@ -42,7 +43,12 @@ def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
     worker = Worker(nlp, settings)
     workspace = Workspace(settings)
     app = FastAPI(title="spacy-sapbert", version=__version__, docs_url=VIEWER, redoc_url=None)
+    # The last one sees a request first.
+    if settings.prefix:
+        app.add_middleware(Mounted, prefix=settings.prefix)
     app.add_middleware(Gate, settings=worker.settings)
+    if settings.prefix:
+        app.add_middleware(Stripped, prefix=settings.prefix)
     _add_errors(app)
     _add_page(app, worker)
     add_linking(app, worker, workspace)
