@@ -46,7 +46,8 @@ SHAPE = """(one) => {
   const ring = style.boxShadow.replace(/rgba?\\([^)]*\\)/g, "");
   const line = style.borderBottomColor.endsWith(", 0)") ? "none" : style.borderBottomStyle;
   const fill = style.backgroundColor === "rgba(0, 0, 0, 0)" ? "no fill" : "fill";
-  return [ring, line, style.borderBottomWidth === "0px" ? "" : "edge", style.textDecorationLine, style.textDecorationStyle, fill].join("|");
+  const edge = style.borderBottomWidth === "0px" ? "" : "edge";
+  return [ring, line, edge, style.textDecorationLine, style.textDecorationStyle, fill].join("|");
 }"""
 
 

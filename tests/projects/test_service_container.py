@@ -1,4 +1,4 @@
-"""The container of the project `service`, whose steps run here in a folder, and the service below a prefix of a proxy."""
+"""The container of the project `service`, whose steps run here in a folder; the service below a proxy's prefix."""
 
 import json
 import os
