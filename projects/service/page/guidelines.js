@@ -51,4 +51,3 @@ byId("guidelines").onkeydown = (event) => {
   event.stopPropagation();
   showGuidelines(false);
 };
-loadGuidelines();

@@ -114,4 +114,5 @@ ask("types").then((types) => {
   byId("types").parentElement.hidden = types.length === 0;
   byId("types").append(...types.map((type) => make("option", { value: type.id, textContent: type.name })));
 }).catch((error) => say(error.message, true));
+loadGuidelines();
 link();
