@@ -33,6 +33,7 @@ const KEYS = [
   { keys: [], show: ["Ctrl+Z"], does: "undo" },
   { keys: [], show: ["Alt+→", "Alt+←"], does: "next document, document before" },
   { keys: [], show: ["Alt+Enter"], does: "the document is done; open the next" },
+  { keys: ["g"], does: "open or close the guidelines", act: toggleGuidelines },
   { keys: ["?"], does: "show these keys", act: () => byId("keys").showModal() },
 ];
 const ACTS = new Map(KEYS.flatMap(({ keys, act }) => keys.map((key) => [key, act])));

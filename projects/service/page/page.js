@@ -87,4 +87,6 @@ ask("types").then((types) => {
   byId("types").parentElement.hidden = types.length === 0;
   byId("types").append(...types.map((type) => make("option", { value: type.id, textContent: type.name })));
 }).catch((error) => say(error.message, true));
+loadGuidelines();
+showRules();
 startDocuments();

@@ -19,7 +19,7 @@ function choose(place, isNew = true) {
   showHandles();
   if (!isNew) return; // the panel shows it already
   showPanel();
-  state.elements[place]?.scrollIntoView({ block: "nearest" });
+  bringIntoView(state.elements[place]);
 }
 
 function close() {

@@ -178,4 +178,3 @@ for (const [key, id] of Object.entries(SAME_KEYS)) {
   byId(id).title = `Key: ${key}`;
   byId(id).setAttribute("aria-keyshortcuts", key);
 }
-showRules();

@@ -6,6 +6,13 @@ const LEVELS = {
   similarity: [[0.95, "high", "same wording, or nearly"], [0.8, "medium", "similar wording"], [0, "low", "less similar: check"]],
 };
 const OTHERS = [["unlinked", "no concept"], ["corrected", "confirmed or corrected"], ["rejected", "not a mention"], ["no-finding", "negated, or not of this patient now"]];
+// Why the pipeline gives a mention no concept.
+const REASONS = { threshold: "below the threshold", filtered: "filtered out", nil: "no concept is right", unlinked: "not linked" };
+// A longer line is drawn in parts, since the browser lays out only what is near the window.
+const LONGEST = 2000;
+const BY_LETTERS = new Intl.Collator();
+// What is in the document now, so that only what changes is made anew.
+const drawn = { text: null, ends: [], lines: new Map(), concepts: new Map() };
 
 function listMentions() {
   // What is confirmed or being added stands in place of what the pipeline finds there.
@@ -31,6 +38,8 @@ function findCandidate(mention) {
 }
 
 function rate(mention, kind) {
+  // The probability of a mention without a concept says that none is right, and so nothing of a choice.
+  if (!mention.id) return null;
   return (kind === "probability" ? mention.probability : findCandidate(mention)?.score) ?? null;
 }
 
@@ -46,13 +55,24 @@ function classify(mention, kind) {
   return mention.id ? findLevel(rate(mention, kind), kind) : "unlinked";
 }
 
-function makeMention(mention, className) {
-  const none = mention.isDraft ? "new" : mention.rejected ? "not a mention" : "no concept";
-  const words = [mention.id ? findName(mention) : none, ...(mention.context || [])].filter(Boolean).join(" · ");
+function tellWhy(mention) {
+  if (mention.isDraft) return "new";
+  if (mention.rejected) return "not a mention";
+  if (mention.isConfirmed) return "no concept";
+  return REASONS[mention.why?.kind ?? mention.why] || "no concept";
+}
+
+function describeMention(mention, kind) {
+  const context = mention.context || [];
+  const name = mention.id ? findName(mention) : tellWhy(mention);
+  const looks = ["mention", classify(mention, kind), ...(context.length ? ["no-finding"] : [])];
+  return { className: [...new Set(looks)].join(" "), words: [name, ...context].filter(Boolean).join(" · ") };
+}
+
+function makeMention(mention, { className, words }) {
   const chip = make("small", {}, `${mention.isConfirmed ? "✓ " : ""}${words}`, mention.id ? make("i", { textContent: mention.id }) : null);
   // The compact view has no room for the chip.
-  const element = make("span", { className: `mention ${className}`, tabIndex: -1, title: [words, mention.id].filter(Boolean).join(" · ") }, mention.text, chip);
-  if (mention.context?.length) element.classList.add("no-finding");
+  const element = make("span", { className, tabIndex: -1, title: [words, mention.id].filter(Boolean).join(" · ") }, mention.text, chip);
   element.setAttribute("role", "button");
   element.setAttribute("aria-pressed", "false");
   element.dataset.start = mention.start;
@@ -61,53 +81,101 @@ function makeMention(mention, className) {
 }
 
 function showText() {
-  const before = state.mentions;
   const mentions = listMentions();
   const kind = mentions.some((mention) => mention.probability !== undefined) ? "probability" : "similarity";
-  const classes = mentions.map((mention) => classify(mention, kind));
-  const elements = mentions.map((mention, place) => makeMention(mention, classes[place]));
-  const shown = byId("linked");
-  // A long text is not laid out again when only the looks of a mention change.
-  if (shown.dataset.turn === String(state.turn) && mentions.map(nameOf).join() === before.map(nameOf).join()) {
-    elements.forEach((element, place) => {
-      const old = state.elements[place];
-      old.classList.remove("draft");
-      if (old.className === element.className && old.textContent === element.textContent) elements[place] = old;
-      else old.replaceWith(element);
-    });
-  } else {
-    shown.replaceChildren(...makeLines(mentions, elements));
-    shown.dataset.turn = state.turn;
+  for (const element of [state.elements[state.chosen], state.elements[0]]) {
+    element?.setAttribute("aria-pressed", "false");
+    if (element) element.tabIndex = -1;
   }
+  if (drawn.text !== state.text) Object.assign(drawn, { text: state.text, ends: cutLines(state.text), lines: new Map() });
+  const lines = listLines(mentions).map((line) => drawLine(line, kind));
+  drawn.lines = new Map(lines.map((line) => [line.name, line]));
+  setChildren(byId("linked"), lines.map((line) => line.element));
+  const elements = lines.flatMap((line) => line.parts.map((part) => part.element));
   Object.assign(state, { mentions, elements, chosen: -1 });
   if (elements.length) elements[0].tabIndex = 0;
-  showLegend(kind, classes);
+  showLegend(kind, mentions.map((mention) => classify(mention, kind)));
   showConcepts(kind);
   showConfirm();
   showCount();
 }
 
-function makeLines(mentions, elements) {
-  const lines = [make("div")];
-  let end = 0;
-  const addText = (to) => {
-    for (const piece of state.text.slice(end, to).split(/(?<=\n)/)) {
-      const element = make("span", { textContent: piece });
-      element.dataset.start = end;
-      end += piece.length;
-      element.dataset.end = end;
-      lines.at(-1).append(element);
-      if (piece.endsWith("\n")) lines.push(make("div"));
-    }
-  };
-  mentions.forEach((mention, place) => {
-    addText(mention.start);
-    lines.at(-1).append(elements[place]);
-    end = mention.end;
-  });
-  addText(state.text.length);
-  for (const line of lines) line.classList.toggle("row", /\S(?: {2,}|\t)\S/.test(line.textContent));
+function setChildren(parent, children) {
+  // Those that stay are not moved.
+  const wanted = new Set(children);
+  for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
+  let next = parent.firstChild;
+  for (const child of children) {
+    if (child === next) next = next.nextSibling;
+    else parent.insertBefore(child, next);
+  }
+}
+
+function cutLines(text) {
+  const ends = [];
+  for (let start = 0; start < text.length; start = ends.at(-1)) {
+    const newline = text.indexOf("\n", start) + 1 || text.length;
+    ends.push(newline - start > LONGEST ? findBreak(text, start) : newline);
+  }
+  return ends;
+}
+
+function findBreak(text, start) {
+  // Behind a sentence, or else a word, or else between two characters, which may have two units.
+  const piece = text.slice(start, start + LONGEST);
+  const cut = ["\n", ". ", "。", " "].map((mark) => piece.lastIndexOf(mark) + mark.length).find((end) => end > LONGEST / 2);
+  if (cut) return start + cut;
+  return start + LONGEST + (/[\udc00-\udfff]/.test(text[start + LONGEST]) ? 1 : 0);
+}
+
+function listLines(mentions) {
+  const lines = [];
+  let [start, first, last] = [0, 0, 0];
+  for (const end of drawn.ends) {
+    while (last < mentions.length && mentions[last].start < end) last++;
+    // A mention may go on in the next line.
+    if (last && mentions[last - 1].end > end) continue;
+    const own = mentions.slice(first, last);
+    lines.push({ start, end, mentions: own, name: [`${start}-${end}`, ...own.map(nameOf)].join() });
+    [start, first] = [end, last];
+  }
   return lines;
+}
+
+function drawLine(line, kind) {
+  const before = drawn.lines.get(line.name);
+  const parts = line.mentions.map((mention, place) => {
+    const description = describeMention(mention, kind);
+    const look = [description.className, description.words, mention.id, mention.isConfirmed].join();
+    const old = before?.parts[place];
+    if (old?.look === look) return old;
+    const element = makeMention(mention, description);
+    old?.element.replaceWith(element);
+    return { look, element };
+  });
+  return { ...line, parts, element: before ? before.element : makeLine(line, parts) };
+}
+
+function makeLine({ start, end, mentions }, parts) {
+  const line = make("div");
+  const addText = (from, to) => {
+    if (from === to) return;
+    const element = make("span", { textContent: state.text.slice(from, to) });
+    element.dataset.start = from;
+    element.dataset.end = to;
+    line.append(element);
+  };
+  let from = start;
+  mentions.forEach((mention, place) => {
+    addText(from, mention.start);
+    line.append(parts[place].element);
+    from = mention.end;
+  });
+  addText(from, end);
+  line.classList.toggle("row", /\S(?: {2,}|\t)\S/.test(state.text.slice(start, end)));
+  // How high it is, more or less, before it comes near the window.
+  line.style.setProperty("--rows", Math.ceil((end - start) / 100));
+  return line;
 }
 
 function showLegend(kind, classes) {
@@ -129,21 +197,37 @@ function showConcepts(kind) {
     const share = mention.isConfirmed ? null : rate(mention, kind);
     if (share !== null) row.share = Math.min(share, row.share ?? 1);
   });
-  const sorted = [...rows.values()].sort((one, other) => (one.share ?? 2) - (other.share ?? 2) || one.name.localeCompare(other.name));
+  const sorted = [...rows.values()].sort((one, other) => (one.share ?? 2) - (other.share ?? 2) || BY_LETTERS.compare(one.name, other.name));
   byId("concepts").hidden = !sorted.length;
   byId("concept-count").textContent = sorted.length === 1 ? "1 concept" : `${sorted.length} concepts, the doubtful first`;
-  byId("concept-list").replaceChildren(...sorted.map(({ id, name, places, share }) => {
-    const level = state.mentions[places[0]].isConfirmed && share === null ? "corrected" : findLevel(share, kind);
-    const count = make("span", { className: `mention ${level}`, textContent: places.length, title: `mentions: ${places.length}` });
-    const figure = share === null ? "" : make("small", { textContent: `${kind} ${places.length > 1 ? "from " : ""}${percent(share)}` });
-    const lead = () => {
-      state.led = places.find((place) => place > state.led && places.includes(state.led)) ?? places[0];
-      choose(state.led);
-      focusMention();
-    };
-    const row = make("button", { type: "button", onclick: lead }, count, `${name} `, make("small", { textContent: id }), " ", figure);
-    return make("li", {}, row, makeConfirmAll(id, name));
-  }));
+  drawn.concepts = new Map(sorted.map((row) => [row.id, drawConcept(row, kind)]));
+  setChildren(byId("concept-list"), [...drawn.concepts.values()].map((row) => row.element));
+}
+
+function drawConcept({ id, name, places, share }, kind) {
+  const level = state.mentions[places[0]].isConfirmed && share === null ? "corrected" : findLevel(share, kind);
+  const figure = share === null ? "" : `${kind} ${places.length > 1 ? "from " : ""}${percent(share)}`;
+  const look = [level, name, places.length, figure, listUndecided(id).length].join();
+  const old = drawn.concepts.get(id);
+  if (old?.look === look) return { ...old, places };
+  const count = make("span", { className: `mention ${level}`, textContent: places.length, title: `mentions: ${places.length}` });
+  const lead = make("button", { type: "button", onclick: () => leadTo(id) }, count, `${name} `, make("small", { textContent: id }), " ");
+  if (figure) lead.append(make("small", { textContent: figure }));
+  return { look, places, element: make("li", {}, lead, makeConfirmAll(id, name)) };
+}
+
+function leadTo(id) {
+  const { places } = drawn.concepts.get(id);
+  state.led = places.find((place) => place > state.led && places.includes(state.led)) ?? places[0];
+  choose(state.led);
+  focusMention();
+}
+
+function bringIntoView(element, frames = 4) {
+  // Lines get their true heights a frame after they come near the window, and then move what was in view.
+  if (!element?.isConnected || element !== state.elements[state.chosen]) return;
+  element.scrollIntoView({ block: "nearest" });
+  if (frames) requestAnimationFrame(() => bringIntoView(element, frames - 1));
 }
 
 function findOffset(node, offset) {

@@ -71,6 +71,16 @@ class ServiceSettings(Settings):
         default=None,
         description="A folder with documents to annotate, .txt, .csv and .jsonl, which is only read; null for none.",
     )
+    prefix: str | None = Field(
+        default=None,
+        pattern=r"^(/[A-Za-z0-9._~-]+)+$",
+        description="The path of the service at a proxy, such as /nlp, whether or not the proxy strips it.",
+    )
+    guidelines: str | None = Field(
+        default=None,
+        description="A Markdown file that the page shows beside the text; null for `guidelines.md` in the folder, if "
+        "it is there.",
+    )
 
 
 def _check_text(text: str) -> str:

@@ -29,8 +29,10 @@ except ModuleNotFoundError as error:
 from corrections import add_gold
 from document_requests import add_documents
 from documents import Documents
+from guidelines import add_guidelines
 from limits import LOOPBACK, VIEWER, Gate, ServiceSettings
 from linking import add_concepts, add_linking
+from prefix import Mounted, Stripped
 from review import add_team
 from same_words import add_same_words
 from worker import Worker, check_alive
@@ -46,7 +48,12 @@ def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
     workspace = Workspace(worker.settings)
     documents = Documents(workspace)
     app = FastAPI(title="spacy-sapbert", version=__version__, docs_url=VIEWER, redoc_url=None)
+    # The last one sees a request first.
+    if settings.prefix:
+        app.add_middleware(Mounted, prefix=settings.prefix)
     app.add_middleware(Gate, settings=worker.settings, admit=workspace.members.admit)
+    if settings.prefix:
+        app.add_middleware(Stripped, prefix=settings.prefix)
     _add_errors(app)
     _add_page(app, worker)
     add_linking(app, worker, workspace)
@@ -55,6 +62,7 @@ def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
     add_concepts(app, worker)
     add_team(app, worker, workspace)
     add_same_words(app, worker, workspace, documents)
+    add_guidelines(app, worker, workspace)
     return app
 
 
