@@ -112,6 +112,11 @@ def find_gold(path: Path, texts: Sequence[str]) -> list[list[Span]]:
     return [by_text.get(text, []) for text in texts]
 
 
+def list_kept(path: Path) -> dict[str, list[Span]]:
+    """List the corrections that are kept of all texts. The file may be missing."""
+    return {text: spans for text, spans in _read_file(path.resolve()).spans.items() if spans}
+
+
 def _check_seen(kept: list[Span], request: GoldRequest) -> None:
     """Refuse to replace or withdraw what another client has kept or withdrawn meanwhile."""
     # Two who decide alike do not contradict each other.

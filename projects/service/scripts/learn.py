@@ -33,7 +33,7 @@ from thinc.api import Adam, fix_random_seed
 
 import spacy_sapbert
 from spacy_sapbert.annotations import NIL
-from spacy_sapbert.command_line import CodeOption, load_pipeline, run_app
+from spacy_sapbert.command_line import CodeOption, import_code, load_pipeline, run_app
 from spacy_sapbert.files import hash_file, list_files, lock_folder, write_whole
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.matcher import TerminologyMatcher
@@ -244,9 +244,10 @@ def _try_plan(
     pipeline: str, folds: Sequence[tuple[list[Lesson], list[Lesson]]], plan: Sequence[str], seed: int
 ) -> float:
     goals = []
+    parts = Parts.of(load_pipeline(pipeline))
     for rest, held in folds:
-        parts = Parts.of(load_pipeline(pipeline))
         if plan:
+            parts = Parts.of(load_pipeline(pipeline))
             teach(parts, rest, plan, seed)
         goals.append(get_goal(judge(parts.nlp, parts.linker, held), held))
     return float(np.mean(goals))
@@ -335,8 +336,10 @@ def hash_pipeline(folder: Path) -> str:
 
 def _end_with_parent() -> None:
     """End when whoever started this process has ended: the pipe that is its input is closed then."""
-    with suppress(OSError, ValueError):
-        sys.stdin.buffer.read()
+    # Not through `sys.stdin`, whose lock a thread that waits holds when Python ends.
+    with suppress(OSError):
+        while os.read(0, 1):
+            pass
     os._exit(1)
 
 
@@ -357,8 +360,7 @@ def main(
     output.parent.mkdir(parents=True, exist_ok=True)
     with lock_folder(output.parent, LOCK, timeout=0):
         try:
-            if code:
-                load_pipeline(pipeline, code)
+            import_code(code)
             report = learn(pipeline, corrections, output, share, seed)
         except Exception as error:
             # Not the error's own text, which may quote a text.

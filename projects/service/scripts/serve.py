@@ -27,6 +27,7 @@ except ModuleNotFoundError as error:
     sys.exit(f"Error: The package {error.name} is missing. In projects/service: pip install -r requirements.txt.")
 
 from corrections import add_gold
+from learning import Source, add_learning
 from limits import LOOPBACK, VIEWER, Gate, ServiceSettings
 from linking import add_concepts, add_linking
 from worker import Worker, check_alive
@@ -36,8 +37,8 @@ INSTALL = "In projects/service: pip install -r requirements.txt."
 PAGE = Path(__file__).parents[1] / "page"
 
 
-def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
-    """Make the application."""
+def make_app(nlp: Language, settings: ServiceSettings, source: Source | None = None) -> FastAPI:
+    """Make the application. `source` says where the pipeline is saved, if it is."""
     worker = Worker(nlp, settings)
     workspace = Workspace(settings)
     app = FastAPI(title="spacy-sapbert", version=__version__, docs_url=VIEWER, redoc_url=None)
@@ -47,6 +48,8 @@ def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
     add_linking(app, worker, workspace)
     add_gold(app, worker, workspace)
     add_concepts(app, worker)
+    add_learning(app, worker, workspace, source)
+    app.state.workspace = workspace
     return app
 
 
@@ -110,7 +113,7 @@ def main(
             "[::1]. Give `--hosts NAME` for each other name or address that clients use.",
             stacklevel=2,
         )
-    app = make_app(load_pipeline(model, code), read)
+    app = make_app(load_pipeline(model, code), read, Source(model, code))
     warnings.showwarning = _log_warning
     uvicorn.run(app, host=host, port=port, access_log=False)
 

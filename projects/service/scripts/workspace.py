@@ -1,5 +1,6 @@
 """The folder of a service, and who works in it."""
 
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -28,6 +29,8 @@ class Workspace:
     def __init__(self, settings: ServiceSettings) -> None:
         self.folder = None if settings.folder is None else Path(settings.folder)
         self._gold = None if settings.gold is None else Path(settings.gold)
+        # The texts of documents that somebody has marked as done, which whoever keeps documents knows.
+        self.list_done: Callable[[Annotator], Collection[str]] = lambda who: ()
 
     def find_gold(self, who: Annotator) -> Path | None:
         """Find the file of somebody's corrections; None if none are kept."""
