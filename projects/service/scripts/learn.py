@@ -51,6 +51,7 @@ FOLDS = 3
 # Of the documents to learn from, those that stop and calibrate the network.
 CALIBRATING = 0.25
 EPOCHS = 30
+PATIENCE = 5  # epochs without a gain
 BATCH = 8
 STEPS = ("names", "skips", "network")
 SOURCE = "corrections"
@@ -165,12 +166,17 @@ def _train(parts: Parts, lessons: Sequence[Lesson], calibrating: Sequence[Lesson
     order = random.Random(seed)
     best = _share_right(reranker, batch)
     weights = reranker.model.to_bytes()
+    n_same = 0
     for _ in range(EPOCHS):
+        if n_same == PATIENCE:
+            break
         order.shuffle(examples)
         for some in minibatch(examples, BATCH):
             reranker.update(some, drop=0.1, sgd=optimizer)
         share = _share_right(reranker, batch)
+        n_same += 1
         if share > best:
+            n_same = 0
             best = share
             weights = reranker.model.to_bytes()
     reranker.model.from_bytes(weights)
