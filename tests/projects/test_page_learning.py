@@ -30,7 +30,7 @@ def make_lesson(number):
         (text.index(name), len(name), id_) for name, id_ in (("wobbly ticker", "C0027051"), ("insomnia", "C0917801"))
     ]
     spans = [Correction(start=at, end=at + n, label="DISORDER", kb_id=id_) for at, n, id_ in places]
-    return lessons.Lesson(text, spans, True)
+    return lessons.CorrectedText(text, spans, True)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def page(make_nlp, tmp_path):
     done = [make_lesson(number) for number in range(30)]
     for lesson in done:
         keep_gold(tmp_path / "corrections.jsonl", GoldRequest(text=lesson.text, spans=lesson.spans))
-    source = learning.Source(str(tmp_path / "saved"))
+    source = learning.SavedSource(str(tmp_path / "saved"))
     app = service.make_app(spacy.load(tmp_path / "saved"), limits.ServiceSettings(folder=str(tmp_path)), source)
     app.state.workspace.list_done = lambda who: {lesson.text for lesson in done}
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))

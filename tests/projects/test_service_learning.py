@@ -35,7 +35,9 @@ def make_lesson(number, name=NEW_NAME, id_=HEART_ATTACK, is_done=True):
     start = text.index(name)
     rest = text.index("insomnia")
     spans = [(start, start + len(name), id_), (rest, rest + 8, INSOMNIA)]
-    return lessons.Lesson(text, [Correction(start=s, end=e, label="DISORDER", kb_id=i) for s, e, i in spans], is_done)
+    return lessons.CorrectedText(
+        text, [Correction(start=s, end=e, label="DISORDER", kb_id=i) for s, e, i in spans], is_done
+    )
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +63,7 @@ def serve(saved, tmp_path):
     with ExitStack() as stack:
 
         def serve(done=(), is_saved=True):
-            source = learning.Source(str(saved)) if is_saved else None
+            source = learning.SavedSource(str(saved)) if is_saved else None
             settings = limits.ServiceSettings(folder=str(tmp_path))
             app = service.make_app(spacy.load(saved), settings, source)
             app.state.workspace.list_done = lambda who: {lesson.text for lesson in done}
@@ -91,7 +93,7 @@ def find_ids(client, text):
 
 @given(st.lists(st.text(), unique=True), st.lists(st.text(), unique=True), st.integers(0, 9))
 def test_a_document_stays_in_its_part_when_others_are_added(texts, others, seed):
-    some, more = ([lessons.Lesson(text, []) for text in of] for of in (texts, {*texts, *others}))
+    some, more = ([lessons.CorrectedText(text, []) for text in of] for of in (texts, {*texts, *others}))
     learning_part, held = lessons.split_lessons(some, 0.3, seed)
     all_learning, all_held = lessons.split_lessons(more, 0.3, seed)
     assert {one.text for one in learning_part} <= {one.text for one in all_learning}
@@ -102,8 +104,8 @@ def test_a_document_stays_in_its_part_when_others_are_added(texts, others, seed)
 def test_lessons_are_read_as_they_were_written(tmp_path):
     whole = make_lesson(1)
     wrong = Correction(start=0, end=4, label="DISORDER", rejected=True)
-    begun = lessons.Lesson("Not this one.", [wrong])
-    empty = lessons.Lesson("Nothing.", [], True)
+    begun = lessons.CorrectedText("Not this one.", [wrong])
+    empty = lessons.CorrectedText("Nothing.", [], True)
     path = tmp_path / "corrections.jsonl"
     path.write_text(lessons.dump_lessons([whole, begun, empty]) + '{"text": "of another tool"}\nno JSON\n', "utf8")
     assert lessons.read_lessons(path) == ([whole, begun, empty], 2)
@@ -118,7 +120,7 @@ def test_figures_are_those_of_a_count_by_hand(nlp):
     def judge(*spans, is_done=True):
         made = [Correction(start=start, end=end, label="DISORDER", **values) for start, end, values in spans]
         ids = GoldIds(linker.terminology)
-        return measuring.judge_docs([doc], [lessons.Lesson(doc.text, made, is_done)], ids)
+        return measuring.judge_docs([doc], [lessons.CorrectedText(doc.text, made, is_done)], ids)
 
     right, wrong = {"kb_id": HEART_ATTACK}, {"kb_id": INSOMNIA}
     for spans, is_done, counts in [
@@ -131,16 +133,16 @@ def test_figures_are_those_of_a_count_by_hand(nlp):
         (verdict,) = judge(*spans, is_done=is_done)
         assert verdict[:6] == counts
     (both,) = judge((2, 14, right), (16, 20, right))
-    assert measuring.summarise([both])["f1"] == pytest.approx(0.5)
-    assert measuring.compare([both] * 3, [both] * 3)["f1"] == [0.0, 0.0]
+    assert measuring.summarise_verdicts([both])["f1"] == pytest.approx(0.5)
+    assert measuring.compare_verdicts([both] * 3, [both] * 3)["f1"] == [0.0, 0.0]
 
 
 def test_names_and_skips_are_collected_where_all_agree(nlp):
     some = [make_lesson(number) for number in range(4)]
     disputed = [make_lesson(5, "odd beat"), make_lesson(6, "odd beat", INSOMNIA)]
     cold = "Case {}: no cold, then insomnia."
-    rejected = [lessons.Lesson(cold.format(number), [], True) for number in range(3)]
-    words = learn.collect_words(learn.Parts.of(nlp), [*some, *disputed, *rejected])
+    rejected = [lessons.CorrectedText(cold.format(number), [], True) for number in range(3)]
+    words = learn.collect_taught_words(learn.Parts.of(nlp), [*some, *disputed, *rejected])
     assert words.names == [(HEART_ATTACK, NEW_NAME)]
     # "insomnia" is rejected three times, and accepted elsewhere.
     assert words.skips == (["cold"] if any(ent.text == "cold" and ent.kb_id_ for ent in nlp(cold).ents) else [])
@@ -161,10 +163,9 @@ def test_a_network_learns_and_is_saved_with_what_it_remembers(nlp, saved, tmp_pa
     assert not [warning for warning in recwarn if "another terminology" in str(warning.message)]
 
 
-@pytest.mark.parametrize("is_saved", [True, False])
-def test_a_job_learns_and_a_person_puts_its_pipeline_in_use(serve, tmp_path, is_saved):
+def test_a_job_learns_and_a_person_puts_its_pipeline_in_use(serve):
     done = [make_lesson(number) for number in range(30)]
-    client = serve(done, is_saved)
+    client = serve(done)
     correct(client, done)
     new = make_lesson(99).text
     assert NEW_NAME not in find_ids(client, new)
@@ -182,11 +183,10 @@ def test_a_job_learns_and_a_person_puts_its_pipeline_in_use(serve, tmp_path, is_
     assert client.post("/learn/use", json={}).json()["in_use"] == "run-1"
     assert find_ids(client, new)[NEW_NAME] == HEART_ATTACK
     assert client.post("/learn/use", json={}).status_code == 409
-    again = serve(done, is_saved)
+    again = serve(done)
     assert find_ids(again, new)[NEW_NAME] == HEART_ATTACK
     assert again.post("/learn/back", json={}).json()["in_use"] is None
     assert NEW_NAME not in find_ids(again, new) and again.post("/learn/back", json={}).status_code == 409
-    assert not (tmp_path / "learned" / "run-1" / "source").exists()
 
 
 def test_a_job_can_be_stopped_and_leaves_nothing(serve, tmp_path):
@@ -207,14 +207,17 @@ def test_what_a_job_left_whose_service_ended_is_removed(serve, tmp_path):
     assert [path.name for path in (tmp_path / "learned").iterdir()] == ["mine"]
 
 
-def test_nothing_is_learned_from_too_few_corrections(serve, tmp_path):
+@pytest.mark.parametrize("is_saved", [True, False])
+def test_nothing_is_learned_from_too_few_corrections(serve, tmp_path, is_saved):
     done = [make_lesson(number) for number in range(5)]
-    client = serve(done)
+    client = serve(done, is_saved)
     correct(client, done)
     client.post("/learn", json={})
     report = wait(client)["report"]
     assert report["plan"] == [] and "30 are needed" in report["note"] and "pipeline" not in report
     assert client.post("/learn/use", json={}).status_code == 409
+    # A pipeline that is saved nowhere was saved for the job only.
+    assert not (tmp_path / "learned" / "run-1" / "source").exists()
 
 
 def test_a_job_that_fails_says_so_and_leaves_nothing(serve, saved, tmp_path, monkeypatch):

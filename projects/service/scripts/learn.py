@@ -24,8 +24,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import spacy
 import typer
-from lessons import Lesson, make_example, make_folds, read_lessons, split_lessons, summarise_lessons
-from measuring import compare, get_goal, judge, summarise
+from lessons import CorrectedText, make_example, make_folds, read_lessons, split_lessons, summarise_lessons
+from measuring import compare_verdicts, get_goal, judge_pipeline, summarise_verdicts
 from spacy.language import Language
 from spacy.training import Example
 from spacy.util import minibatch
@@ -74,7 +74,7 @@ class Parts(NamedTuple):
         matchers = [part for part in mine if isinstance(part, TerminologyMatcher)]
         return cls(nlp, linker, matchers, rerankers[-1] if rerankers else None)
 
-    def list_steps(self, lessons: Sequence[Lesson]) -> list[str]:
+    def list_steps(self, lessons: Sequence[CorrectedText]) -> list[str]:
         """List what can be learned."""
         n_mentions = sum(len(lesson.mentions) for lesson in lessons)
         has_network = self.reranker is not None and n_mentions >= MIN_MENTIONS
@@ -82,14 +82,14 @@ class Parts(NamedTuple):
         return [step for step in STEPS if can[step]]
 
 
-class Words(NamedTuple):
+class TaughtWords(NamedTuple):
     """What corrections say of words."""
 
     names: list[tuple[str, str]]  # ids and further names
     skips: list[str]
 
 
-def collect_words(parts: Parts, lessons: Sequence[Lesson]) -> Words:
+def collect_taught_words(parts: Parts, lessons: Sequence[CorrectedText]) -> TaughtWords:
     """Collect names that the pipeline misses, where all corrections agree on the concept, and those always rejected."""
     ids: defaultdict[str, set[str]] = defaultdict(set)
     missed: dict[str, None] = {}
@@ -108,7 +108,7 @@ def collect_words(parts: Parts, lessons: Sequence[Lesson]) -> Words:
         rejected.update(_tidy(lesson.text[slice(*place)]) for place in wrong)
     names = [(id_, name) for name in missed if name for id_ in ids[name] if len(ids[name]) == 1 and id_ != NIL]
     skips = [name for name, n in rejected.items() if name and n >= MIN_REJECTED and name not in ids]
-    return Words([pair for pair in names if _fits(parts.linker, pair[0])], skips)
+    return TaughtWords([pair for pair in names if _fits(parts.linker, pair[0])], skips)
 
 
 def _tidy(text: str) -> str:
@@ -121,9 +121,9 @@ def _fits(linker: SapbertLinker, id_: str) -> bool:
     return linker.terminology.find_id(id_) is not None
 
 
-def teach(parts: Parts, lessons: Sequence[Lesson], plan: Sequence[str], seed: int) -> Words:
+def teach(parts: Parts, lessons: Sequence[CorrectedText], plan: Sequence[str], seed: int) -> TaughtWords:
     """Teach a pipeline what a plan names, in its order."""
-    words = collect_words(parts, lessons)
+    words = collect_taught_words(parts, lessons)
     if "skips" in plan:
         for matcher in parts.matchers:
             matcher.skip_names = [*matcher.skip_names, *words.skips]
@@ -143,7 +143,7 @@ def teach(parts: Parts, lessons: Sequence[Lesson], plan: Sequence[str], seed: in
     return words
 
 
-def _make_examples(parts: Parts, lessons: Sequence[Lesson]) -> list[Example]:
+def _make_examples(parts: Parts, lessons: Sequence[CorrectedText]) -> list[Example]:
     names = parts.nlp.pipe_names
     behind = names[names.index(parts.reranker.name) :] if parts.reranker else []
     with parts.nlp.select_pipes(disable=behind):
@@ -151,7 +151,7 @@ def _make_examples(parts: Parts, lessons: Sequence[Lesson]) -> list[Example]:
     return [make_example(lesson, doc, parts.nlp) for lesson, doc in zip(lessons, docs, strict=True)]
 
 
-def _train(parts: Parts, lessons: Sequence[Lesson], calibrating: Sequence[Lesson], seed: int) -> None:
+def _train(parts: Parts, lessons: Sequence[CorrectedText], calibrating: Sequence[CorrectedText], seed: int) -> None:
     """Train the network, keep the epoch that is best on documents that it does not see, and calibrate on these."""
     reranker = parts.reranker
     assert reranker is not None
@@ -192,7 +192,7 @@ def _share_right(reranker: SapbertReranker, batch: GoldBatch) -> float:
     return float(np.mean([batch.is_right[start + int(np.argmax(scores[start:end]))] for start, end in pairs]))
 
 
-def _remember(parts: Parts, lessons: Sequence[Lesson]) -> None:
+def _remember(parts: Parts, lessons: Sequence[CorrectedText]) -> None:
     """Let a trained reranker remember all mentions, with the terminology as it is now; network and curves stay."""
     reranker = parts.reranker
     assert reranker is not None
@@ -207,7 +207,7 @@ def _remember(parts: Parts, lessons: Sequence[Lesson]) -> None:
         reranker.from_disk(folder)
 
 
-class Progress:
+class JobProgress:
     """Lines that say how far a job is."""
 
     def __init__(self, path: Path, n_steps: int) -> None:
@@ -227,7 +227,7 @@ class Progress:
 
 
 def choose_plan(
-    pipeline: str, lessons: Sequence[Lesson], seed: int, progress: Progress
+    pipeline: str, lessons: Sequence[CorrectedText], seed: int, progress: JobProgress
 ) -> tuple[list[str], dict[str, float]]:
     """Choose what helps on folds of the documents to learn from, one step after the other."""
     folds = make_folds(lessons, FOLDS, seed + 2)
@@ -247,7 +247,7 @@ def choose_plan(
 
 
 def _try_plan(
-    pipeline: str, folds: Sequence[tuple[list[Lesson], list[Lesson]]], plan: Sequence[str], seed: int
+    pipeline: str, folds: Sequence[tuple[list[CorrectedText], list[CorrectedText]]], plan: Sequence[str], seed: int
 ) -> float:
     goals = []
     parts = Parts.of(load_pipeline(pipeline))
@@ -255,14 +255,14 @@ def _try_plan(
         if plan:
             parts = Parts.of(load_pipeline(pipeline))
             teach(parts, rest, plan, seed)
-        goals.append(get_goal(judge(parts.nlp, parts.linker, held), held))
+        goals.append(get_goal(judge_pipeline(parts.nlp, parts.linker, held), held))
     return float(np.mean(goals))
 
 
-def learn(pipeline: str, corrections: Path, output: Path, share: float, seed: int) -> dict[str, Any]:
+def learn_from(pipeline: str, corrections: Path, output: Path, share: float, seed: int) -> dict[str, Any]:
     """Learn from corrections, and write the pipeline and a report; no pipeline if there is nothing to learn."""
     output.mkdir(parents=True, exist_ok=True)
-    progress = Progress(output / "progress.jsonl", len(STEPS) + 4)
+    progress = JobProgress(output / "progress.jsonl", len(STEPS) + 4)
     progress.tell("reading corrections")
     lessons, n_bad = read_lessons(corrections)
     learning, held = split_lessons(lessons, share, seed)
@@ -298,26 +298,26 @@ def find_reason(counts: dict[str, dict[str, int]]) -> str:
 
 def _learn_plan(
     pipeline: str,
-    learning: Sequence[Lesson],
-    held: Sequence[Lesson],
+    learning: Sequence[CorrectedText],
+    held: Sequence[CorrectedText],
     plan: Sequence[str],
     seed: int,
     folder: Path,
-    progress: Progress,
+    progress: JobProgress,
 ) -> dict[str, Any]:
     progress.tell("learning")
     before = Parts.of(load_pipeline(pipeline))
-    verdicts = judge(before.nlp, before.linker, held)
-    hashes = hash_pipeline(Path(before.nlp.path)) if before.nlp.path else ""
+    verdicts = judge_pipeline(before.nlp, before.linker, held)
+    hashes = hash_saved(Path(before.nlp.path)) if before.nlp.path else ""
     parts = Parts.of(load_pipeline(pipeline))
     words = teach(parts, learning, plan, seed)
     progress.tell("measuring")
-    new = judge(parts.nlp, parts.linker, held)
+    new = judge_pipeline(parts.nlp, parts.linker, held)
     parts.nlp.to_disk(folder)
     done = [place for place, lesson in enumerate(held) if lesson.is_done]
     return {
         "pipeline_before": hashes,
-        "pipeline": hash_pipeline(folder),
+        "pipeline": hash_saved(folder),
         "names": len(words.names) if "names" in plan else 0,
         "skips": len(words.skips) if "skips" in plan else 0,
         # Spans can be judged only where somebody has looked at all of a document.
@@ -327,12 +327,17 @@ def _learn_plan(
 
 
 def _measure(verdicts: list[Any], new: list[Any], seed: int) -> dict[str, Any]:
-    interval = compare(verdicts, new, seed)
+    interval = compare_verdicts(verdicts, new, seed)
     n = sum(verdict.right + verdict.missed for verdict in verdicts)
-    return {"before": summarise(verdicts), "after": summarise(new), "interval": interval, "mentions": n}
+    return {
+        "before": summarise_verdicts(verdicts),
+        "after": summarise_verdicts(new),
+        "interval": interval,
+        "mentions": n,
+    }
 
 
-def hash_pipeline(folder: Path) -> str:
+def hash_saved(folder: Path) -> str:
     """Hash all files of a saved pipeline."""
     digest = hashlib.sha256()
     for name in list_files(folder):
@@ -367,10 +372,10 @@ def main(
     with lock_folder(output.parent, LOCK, timeout=0):
         try:
             import_code(code)
-            report = learn(pipeline, corrections, output, share, seed)
+            report = learn_from(pipeline, corrections, output, share, seed)
         except Exception as error:
             # Not the error's own text, which may quote a text.
-            Progress(output / "progress.jsonl", 1).write(failed=type(error).__name__)
+            JobProgress(output / "progress.jsonl", 1).write(failed=type(error).__name__)
             raise
     typer.echo(report["note"] or json.dumps({name: report[name] for name in ("plan", "before", "after", "interval")}))
 

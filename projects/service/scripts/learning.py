@@ -14,8 +14,8 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import FastAPI
 from filelock import Timeout
 from gold import Correction, list_kept
-from learn import LOCK, find_reason, hash_pipeline
-from lessons import Lesson, dump_lessons, split_lessons, summarise_lessons
+from learn import LOCK, find_reason, hash_saved
+from lessons import CorrectedText, dump_lessons, split_lessons, summarise_lessons
 from limits import StrictRequest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.exceptions import HTTPException
@@ -54,7 +54,7 @@ class InUse(BaseModel):
     hashes: list[str]
 
 
-class Source(NamedTuple):
+class SavedSource(NamedTuple):
     """Where the pipeline that the service was started with is saved."""
 
     pipeline: str  # a folder, or the name of a package
@@ -64,7 +64,7 @@ class Source(NamedTuple):
 class Learning:
     """The folder of what is learned, the job that runs, and the pipeline in use."""
 
-    def __init__(self, worker: Worker, workspace: Workspace, source: Source | None) -> None:
+    def __init__(self, worker: Worker, workspace: Workspace, source: SavedSource | None) -> None:
         self._worker = worker
         self._workspace = workspace
         # What the service was started with: where it is saved, or the pipeline itself.
@@ -114,7 +114,7 @@ class Learning:
         pipeline = self._get_folder() / used.runs[-1] / "pipeline"
         if not pipeline.is_dir() or pipeline.resolve() != self._get_folder().resolve() / used.runs[-1] / "pipeline":
             raise ValueError(BAD_USE.format(path=path, reason=f"{used.runs[-1]} is not in its folder"))
-        if hash_pipeline(pipeline) != used.hashes[-1]:
+        if hash_saved(pipeline) != used.hashes[-1]:
             raise ValueError(BAD_USE.format(path=path, reason=f"{used.runs[-1]} has changed since it was learned"))
         return pipeline
 
@@ -136,7 +136,7 @@ class Learning:
             (run / "corrections.jsonl").write_text(dump_lessons(lessons), encoding="utf8")
             source = self._source
             if source is None:
-                source = Source(str(run / "source"))
+                source = SavedSource(str(run / "source"))
                 assert self._served is not None
                 self._served.nlp.to_disk(source.pipeline)
             options = ["--share", str(request.share), "--seed", str(request.seed), "--with-parent"]
@@ -149,13 +149,13 @@ class Learning:
             self._run = run
             self._state = "running"
 
-    def _list_lessons(self, who: Annotator) -> list[Lesson]:
+    def _list_lessons(self, who: Annotator) -> list[CorrectedText]:
         path = self._workspace.find_gold(who)
         kept = {} if path is None else list_kept(path)
         done = self._workspace.list_done(who)
         texts = dict.fromkeys((*kept, *done))
         spans = {text: [Correction.model_validate(span) for span in kept.get(text, ())] for text in texts}
-        return [Lesson(text, spans[text], text in done) for text in texts]
+        return [CorrectedText(text, spans[text], text in done) for text in texts]
 
     def _is_running(self) -> bool:
         """Look whether a job runs, and take note of its end."""
@@ -290,7 +290,7 @@ def _read_steps(run: Path) -> Sequence[dict[str, Any]]:
     return steps
 
 
-def add_learning(app: FastAPI, worker: Worker, workspace: Workspace, source: Source | None = None) -> None:
+def add_learning(app: FastAPI, worker: Worker, workspace: Workspace, source: SavedSource | None = None) -> None:
     """Add the requests that learn from corrections. Without `source`, each job saves the pipeline first."""
     learning = Learning(worker, workspace, source)
 
@@ -303,7 +303,7 @@ def add_learning(app: FastAPI, worker: Worker, workspace: Workspace, source: Sou
         return learning.describe(who)
 
     @app.post("/learn")
-    def learn(request: LearnRequest, who: Who) -> dict[str, Any]:
+    def start(request: LearnRequest, who: Who) -> dict[str, Any]:
         check_reviewer(who)
         learning.start(who, request)
         return learning.describe(who)

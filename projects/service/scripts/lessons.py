@@ -13,11 +13,11 @@ from spacy.training import Example
 
 from spacy_sapbert.annotations import NIL
 
-# What the learned names and the examples of mentions have as label if the pipeline has none for them.
+# The keys of lines that are lessons.
 KEYS = frozenset({"text", "spans", "answer", "done"})
 
 
-class Lesson(NamedTuple):
+class CorrectedText(NamedTuple):
     """A document with its corrections. Of one that is done, what nobody has marked is no mention."""
 
     text: str
@@ -31,10 +31,14 @@ class Lesson(NamedTuple):
 
     def is_open(self, start: int, end: int) -> bool:
         """Return whether nobody has said what is at a place."""
-        return not self.is_done and not any(span.start < end and start < span.end for span in self.spans)
+        return not self.is_done and not self.overlaps(start, end)
+
+    def overlaps(self, start: int, end: int) -> bool:
+        """Return whether a correction overlaps a place."""
+        return any(span.start < end and start < span.end for span in self.spans)
 
 
-def dump_lessons(lessons: Iterable[Lesson]) -> str:
+def dump_lessons(lessons: Iterable[CorrectedText]) -> str:
     """Write lessons as the service keeps corrections; done documents have a mark."""
     rows = []
     for lesson in lessons:
@@ -46,9 +50,9 @@ def dump_lessons(lessons: Iterable[Lesson]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def read_lessons(path: Path) -> tuple[list[Lesson], int]:
+def read_lessons(path: Path) -> tuple[list[CorrectedText], int]:
     """Read lessons, and count the lines that are none, such as those of other tools."""
-    lessons: dict[str, Lesson] = {}
+    lessons: dict[str, CorrectedText] = {}
     n_bad = 0
     for line in path.read_bytes().split(b"\n"):
         if not line.strip():
@@ -57,13 +61,13 @@ def read_lessons(path: Path) -> tuple[list[Lesson], int]:
         if row is None:
             n_bad += 1
             continue
-        before = lessons.get(row.text, Lesson(row.text, []))
-        new = [span for span in row.spans if before.is_open(span.start, span.end) or before.is_done]
-        lessons[row.text] = Lesson(row.text, [*before.spans, *new], before.is_done or row.is_done)
+        before = lessons.get(row.text, CorrectedText(row.text, []))
+        new = [span for span in row.spans if not before.overlaps(span.start, span.end)]
+        lessons[row.text] = CorrectedText(row.text, [*before.spans, *new], before.is_done or row.is_done)
     return [*lessons.values()], n_bad
 
 
-def _read_row(line: bytes) -> Lesson | None:
+def _read_row(line: bytes) -> CorrectedText | None:
     try:
         row = json.loads(line)
         if not KEYS.issuperset(row) or row["answer"] not in ("accept", "reject"):
@@ -74,7 +78,7 @@ def _read_row(line: bytes) -> Lesson | None:
         request = GoldRequest.model_validate({"text": row["text"], "spans": spans})
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
-    return Lesson(request.text, request.spans, is_done) if isinstance(is_done, bool) else None
+    return CorrectedText(request.text, request.spans, is_done) if isinstance(is_done, bool) else None
 
 
 def draw_share(text: str, seed: int) -> float:
@@ -83,16 +87,20 @@ def draw_share(text: str, seed: int) -> float:
     return int.from_bytes(digest[:8], "big") / 2**64
 
 
-def split_lessons(lessons: Iterable[Lesson], share: float, seed: int) -> tuple[list[Lesson], list[Lesson]]:
+def split_lessons(
+    lessons: Iterable[CorrectedText], share: float, seed: int
+) -> tuple[list[CorrectedText], list[CorrectedText]]:
     """Split lessons into those to learn from and those held out."""
-    learning: list[Lesson] = []
-    held: list[Lesson] = []
+    learning: list[CorrectedText] = []
+    held: list[CorrectedText] = []
     for lesson in lessons:
         (held if draw_share(lesson.text, seed) < share else learning).append(lesson)
     return learning, held
 
 
-def make_folds(lessons: Sequence[Lesson], n_folds: int, seed: int) -> list[tuple[list[Lesson], list[Lesson]]]:
+def make_folds(
+    lessons: Sequence[CorrectedText], n_folds: int, seed: int
+) -> list[tuple[list[CorrectedText], list[CorrectedText]]]:
     """Make folds: each lesson is held out in one of them."""
     places = [int(draw_share(lesson.text, seed) * n_folds) for lesson in lessons]
     folds = []
@@ -104,7 +112,7 @@ def make_folds(lessons: Sequence[Lesson], n_folds: int, seed: int) -> list[tuple
     return folds
 
 
-def make_example(lesson: Lesson, predicted: Doc, nlp: Language) -> Example:
+def make_example(lesson: CorrectedText, predicted: Doc, nlp: Language) -> Example:
     """Make an example for the reranker: mentions with their ids, and what is no mention as one without a concept."""
     spans: list[Span] = []
     taken: set[int] = set()
@@ -125,7 +133,7 @@ def make_example(lesson: Lesson, predicted: Doc, nlp: Language) -> Example:
     return Example(predicted, reference)
 
 
-def summarise_lessons(lessons: Sequence[Lesson]) -> dict[str, Any]:
+def summarise_lessons(lessons: Sequence[CorrectedText]) -> dict[str, Any]:
     """Count what there is to learn from."""
     return {
         "documents": len(lessons),

@@ -15,10 +15,10 @@ import typer
 from fastapi.testclient import TestClient
 from gold import Correction
 from learn import Parts
-from learning import Source
-from lessons import Lesson
+from learning import SavedSource
+from lessons import CorrectedText
 from limits import ServiceSettings
-from measuring import judge, summarise
+from measuring import judge_pipeline, summarise_verdicts
 from serve import make_app
 from spacy.language import Language
 from uncertainty import rate_document
@@ -55,7 +55,7 @@ def make_pipeline(dictionary: Path, output: Path) -> None:
     nlp.to_disk(output)
 
 
-def read_corpus(path: Path, ids: GoldIds | None = None) -> list[Lesson]:
+def read_corrected(path: Path, ids: GoldIds | None = None) -> list[CorrectedText]:
     """Read a part of the corpus. With `ids`, as somebody would correct it: with one concept that is known, or none."""
     lessons = []
     for document in read_pubtator(path, ExchangeReport("skip")):
@@ -65,11 +65,11 @@ def read_corpus(path: Path, ids: GoldIds | None = None) -> list[Lesson]:
             if one.label == KIND and is_free:
                 kb_id = one.kb_id if ids is None else next(filter(ids.resolve, one.kb_id.split("|")), NIL)
                 spans.append(Correction(start=one.start, end=one.end, label="CONCEPT", kb_id=kb_id))
-        lessons.append(Lesson(document.text, spans, True))
+        lessons.append(CorrectedText(document.text, spans, True))
     return lessons
 
 
-def choose_next(nlp: Language, waiting: Sequence[Lesson], n: int, order: str) -> Sequence[Lesson]:
+def choose_next(nlp: Language, waiting: Sequence[CorrectedText], n: int, order: str) -> Sequence[CorrectedText]:
     """Choose the documents to correct next."""
     if order == RANDOM or not n:
         return waiting[:n]
@@ -79,14 +79,19 @@ def choose_next(nlp: Language, waiting: Sequence[Lesson], n: int, order: str) ->
 
 
 def run_loop(
-    pipeline: Path, lessons: Sequence[Lesson], measured: Sequence[Lesson], sizes: Sequence[int], order: str, seed: int
+    pipeline: Path,
+    lessons: Sequence[CorrectedText],
+    measured: Sequence[CorrectedText],
+    sizes: Sequence[int],
+    order: str,
+    seed: int,
 ) -> Iterator[dict[str, Any]]:
     """Correct more and more documents through a service, learn after each part, and measure what is then in use."""
     waiting = [*lessons]
     random.Random(seed).shuffle(waiting)
-    corrected: list[Lesson] = []
+    corrected: list[CorrectedText] = []
     with TemporaryDirectory() as folder:
-        app = make_app(load_pipeline(pipeline), ServiceSettings(folder=folder), Source(str(pipeline)))
+        app = make_app(load_pipeline(pipeline), ServiceSettings(folder=folder), SavedSource(str(pipeline)))
         app.state.workspace.list_done = lambda who: {lesson.text for lesson in corrected}
         used = Parts.of(load_pipeline(pipeline))
         with TestClient(app, "http://localhost:8000") as client:
@@ -101,7 +106,7 @@ def run_loop(
                 if report.get("pipeline"):
                     client.post("/learn/use", json={}).raise_for_status()
                     used = Parts.of(load_pipeline(Path(folder) / "learned" / report["run"] / "pipeline"))
-                figures = summarise(judge(used.nlp, used.linker, measured))
+                figures = summarise_verdicts(judge_pipeline(used.nlp, used.linker, measured))
                 n_mentions = sum(len(lesson.spans) for lesson in corrected)
                 row = {"order": order, "seed": seed, "documents": size, "mentions": n_mentions, **figures}
                 yield {**row, **{key: report.get(key) for key in ("plan", "trials", "before", "after", "interval")}}
@@ -118,7 +123,7 @@ def _learn(client: TestClient) -> dict[str, Any]:
     return report
 
 
-def make_table(rows: Sequence[dict[str, Any]]) -> str:
+def make_loop_table(rows: Sequence[dict[str, Any]]) -> str:
     """Make a table of the results, in per cent."""
     lines = ["| order | seed | documents | mentions | learned | P | R | F1 | right ids | ECE |", "|" + " --- |" * 10]
     for row in rows:
@@ -143,8 +148,8 @@ def main(
     if not (pipeline / "config.cfg").is_file():
         make_pipeline(dictionary, pipeline)
     ids = GoldIds(Parts.of(load_pipeline(pipeline)).linker.terminology)
-    lessons = read_corpus(corpus / "CDR_TrainingSet.PubTator.txt", ids)
-    measured = read_corpus(corpus / f"CDR_{part}Set.PubTator.txt")
+    lessons = read_corrected(corpus / "CDR_TrainingSet.PubTator.txt", ids)
+    measured = read_corrected(corpus / f"CDR_{part}Set.PubTator.txt")
     runs = [(RANDOM, int(seed)) for seed in seeds.split(",") if seed] + [(UNCERTAIN, 0)] * uncertain
     rows: list[dict[str, Any]] = []
     for order, seed in runs:
@@ -153,8 +158,8 @@ def main(
             with write_whole(output / "results.json") as temporary:
                 temporary.write_text(json.dumps(rows, indent=2), encoding="utf8")
             with write_whole(output / "results.md") as temporary:
-                temporary.write_text(make_table(rows), encoding="utf8")
-    typer.echo(make_table(rows))
+                temporary.write_text(make_loop_table(rows), encoding="utf8")
+    typer.echo(make_loop_table(rows))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from lessons import Lesson
+from lessons import CorrectedText
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -32,18 +32,18 @@ class Verdict(NamedTuple):
 RIGHT, WRONG, MISSED, BOUNDS, AGREED, CORRECTIONS = range(6)
 
 
-def judge_docs(docs: Sequence[Doc], lessons: Sequence[Lesson], ids: GoldIds) -> list[Verdict]:
+def judge_docs(docs: Sequence[Doc], lessons: Sequence[CorrectedText], ids: GoldIds) -> list[Verdict]:
     """Judge the documents of lessons."""
     return [_judge(doc, lesson, ids.resolve) for doc, lesson in zip(docs, lessons, strict=True)]
 
 
-def judge(nlp: Language, linker: Any, lessons: Sequence[Lesson]) -> list[Verdict]:
+def judge_pipeline(nlp: Language, linker: Any, lessons: Sequence[CorrectedText]) -> list[Verdict]:
     """Run a pipeline over the texts of lessons, and judge what it finds."""
     ids = GoldIds(linker.terminology, linker.output_source)
     return judge_docs(list(nlp.pipe(lesson.text for lesson in lessons)), lessons, ids)
 
 
-def _judge(doc: Doc, lesson: Lesson, resolve: Resolve) -> Verdict:
+def _judge(doc: Doc, lesson: CorrectedText, resolve: Resolve) -> Verdict:
     gold = {(span.start, span.end): resolve(span.kb_id) for span in lesson.mentions}
     links = {(ent.start_char, ent.end_char): ent for ent in doc.ents if ent.kb_id_ not in ("", NIL)}
     agreed = 0
@@ -103,13 +103,13 @@ def compute_ece(verdicts: Sequence[Verdict]) -> float | None:
     return float(calibration_error(probabilities, hits.astype(bool)))
 
 
-def summarise(verdicts: Sequence[Verdict]) -> dict[str, float | None]:
+def summarise_verdicts(verdicts: Sequence[Verdict]) -> dict[str, float | None]:
     """Compute all figures of a pipeline."""
     figures = compute_figures(_count(verdicts).sum(axis=0))
     return {**{name: float(value) for name, value in figures.items()}, "ece": compute_ece(verdicts)}
 
 
-def compare(before: Sequence[Verdict], after: Sequence[Verdict], seed: int = 0) -> dict[str, list[float]]:
+def compare_verdicts(before: Sequence[Verdict], after: Sequence[Verdict], seed: int = 0) -> dict[str, list[float]]:
     """Draw documents anew, with replacement, and find the 95 % interval of each figure's difference."""
     if not before:
         return {}
@@ -128,8 +128,8 @@ def _draw_ece(verdicts: Sequence[Verdict], weights: np.ndarray) -> float:
     return compute_ece(drawn) or 0.0
 
 
-def get_goal(verdicts: Sequence[Verdict], lessons: Sequence[Lesson]) -> float:
+def get_goal(verdicts: Sequence[Verdict], lessons: Sequence[CorrectedText]) -> float:
     """Get what learning should raise: F1 if there are documents that are done, else the corrections agreed with."""
     done = [verdict for verdict, lesson in zip(verdicts, lessons, strict=True) if lesson.is_done]
-    figures = summarise(done or verdicts)
+    figures = summarise_verdicts(done or verdicts)
     return float(figures["f1" if done else "agreed"] or 0.0)

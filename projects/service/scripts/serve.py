@@ -27,7 +27,7 @@ except ModuleNotFoundError as error:
     sys.exit(f"Error: The package {error.name} is missing. In projects/service: pip install -r requirements.txt.")
 
 from corrections import add_gold
-from learning import Source, add_learning
+from learning import SavedSource, add_learning
 from limits import LOOPBACK, VIEWER, Gate, ServiceSettings
 from linking import add_concepts, add_linking
 from worker import Worker, check_alive
@@ -37,7 +37,7 @@ INSTALL = "In projects/service: pip install -r requirements.txt."
 PAGE = Path(__file__).parents[1] / "page"
 
 
-def make_app(nlp: Language, settings: ServiceSettings, source: Source | None = None) -> FastAPI:
+def make_app(nlp: Language, settings: ServiceSettings, source: SavedSource | None = None) -> FastAPI:
     """Make the application. `source` says where the pipeline is saved, if it is."""
     worker = Worker(nlp, settings)
     workspace = Workspace(settings)
@@ -113,7 +113,7 @@ def main(
             "[::1]. Give `--hosts NAME` for each other name or address that clients use.",
             stacklevel=2,
         )
-    app = make_app(load_pipeline(model, code), read, Source(model, code))
+    app = make_app(load_pipeline(model, code), read, SavedSource(model, code))
     warnings.showwarning = _log_warning
     uvicorn.run(app, host=host, port=port, access_log=False)
 
