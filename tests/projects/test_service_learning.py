@@ -142,7 +142,9 @@ def test_names_and_skips_are_collected_where_all_agree(nlp):
     disputed = [make_lesson(5, "odd beat"), make_lesson(6, "odd beat", INSOMNIA)]
     cold = "Case {}: no cold, then insomnia."
     rejected = [lessons.CorrectedText(cold.format(number), [], True) for number in range(3)]
-    words = learn.collect_taught_words(learn.Parts.of(nlp), [*some, *disputed, *rejected])
+    parts = learn.Parts.of(nlp)
+    taught = [*some, *disputed, *rejected]
+    words = learn.collect_taught_words(parts, taught, learn.run_lessons(parts, taught))
     assert words.names == [(HEART_ATTACK, NEW_NAME)]
     # "insomnia" is rejected three times, and accepted elsewhere.
     assert words.skips == (["cold"] if any(ent.text == "cold" and ent.kb_id_ for ent in nlp(cold).ents) else [])
@@ -152,7 +154,16 @@ def test_a_network_learns_and_is_saved_with_what_it_remembers(nlp, saved, tmp_pa
     parts = learn.Parts.of(spacy.load(saved))
     some = [make_lesson(number) for number in range(60)]
     assert parts.list_steps(some) == ["names", "skips", "network"] and "network" not in parts.list_steps(some[:40])
-    learn.teach(parts, some, ("names", "skips", "network"), 0)
+    start = learn.Start.of(parts)
+    docs = learn.run_lessons(parts, some)
+    for _ in range(2):
+        learn.teach(parts, some, ("names", "skips", "network"), 0, docs)
+        weights = parts.reranker.to_bytes()
+        start.restore(parts)
+        # What it was taught for a trial is gone.
+        assert not parts.reranker.is_trained and NEW_NAME not in [ent.text for ent in parts.nlp(some[0].text).ents]
+    learn.teach(parts, some, ("names", "skips", "network"), 0, docs)
+    assert parts.reranker.to_bytes() == weights
     parts.nlp.to_disk(tmp_path / "learned")
     recwarn.clear()
     loaded = learn.Parts.of(spacy.load(tmp_path / "learned"))

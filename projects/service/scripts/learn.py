@@ -25,8 +25,9 @@ import numpy as np
 import spacy
 import typer
 from lessons import CorrectedText, make_example, make_folds, read_lessons, split_lessons, summarise_lessons
-from measuring import compare_verdicts, get_goal, judge_pipeline, summarise_verdicts
+from measuring import Verdict, compare_verdicts, get_goal, judge_docs, summarise_verdicts
 from spacy.language import Language
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.util import minibatch
 from thinc.api import Adam, fix_random_seed
@@ -38,7 +39,7 @@ from spacy_sapbert.files import hash_file, list_files, lock_folder, write_whole
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.matcher import TerminologyMatcher
 from spacy_sapbert.reranker.component import SapbertReranker
-from spacy_sapbert.reranker.gold import GoldBatch
+from spacy_sapbert.reranker.gold import GoldBatch, GoldIds
 from spacy_sapbert.reranker.memory import save_learned
 
 LOCK = ".learning.lock"
@@ -55,6 +56,7 @@ PATIENCE = 5  # epochs without a gain
 BATCH = 8
 STEPS = ("names", "skips", "network")
 SOURCE = "corrections"
+Docs = dict[str, Doc]  # by their texts
 
 
 class Parts(NamedTuple):
@@ -82,6 +84,28 @@ class Parts(NamedTuple):
         return [step for step in STEPS if can[step]]
 
 
+class Start(NamedTuple):
+    """What of a pipeline learning changes, as it was before: loading a large terminology again would take minutes."""
+
+    retriever: Any
+    skips: list[Any]
+    reranker: bytes
+
+    @classmethod
+    def of(cls, parts: Parts) -> "Start":
+        """Keep what a pipeline has."""
+        learned = parts.reranker.to_bytes() if parts.reranker else b""
+        return cls(parts.linker.retriever, [matcher.skip_names for matcher in parts.matchers], learned)
+
+    def restore(self, parts: Parts) -> None:
+        """Put it back."""
+        parts.linker.set_retriever(self.retriever)
+        for matcher, skips in zip(parts.matchers, self.skips, strict=True):
+            matcher.skip_names = skips
+        if parts.reranker:
+            parts.reranker.from_bytes(self.reranker)
+
+
 class TaughtWords(NamedTuple):
     """What corrections say of words."""
 
@@ -89,14 +113,20 @@ class TaughtWords(NamedTuple):
     skips: list[str]
 
 
-def collect_taught_words(parts: Parts, lessons: Sequence[CorrectedText]) -> TaughtWords:
+def run_lessons(parts: Parts, lessons: Sequence[CorrectedText]) -> Docs:
+    """Run a pipeline over the texts of lessons."""
+    texts = [lesson.text for lesson in lessons]
+    return dict(zip(texts, parts.nlp.pipe(texts), strict=True))
+
+
+def collect_taught_words(parts: Parts, lessons: Sequence[CorrectedText], docs: Docs) -> TaughtWords:
     """Collect names that the pipeline misses, where all corrections agree on the concept, and those always rejected."""
     ids: defaultdict[str, set[str]] = defaultdict(set)
     missed: dict[str, None] = {}
     rejected: Counter[str] = Counter()
-    docs = parts.nlp.pipe(lesson.text for lesson in lessons)
-    for lesson, doc in zip(lessons, docs, strict=True):
-        places = {(ent.start_char, ent.end_char) for ent in doc.ents if ent.kb_id_ not in ("", NIL)}
+    for lesson in lessons:
+        ents = docs[lesson.text].ents
+        places = {(ent.start_char, ent.end_char) for ent in ents if ent.kb_id_ not in ("", NIL)}
         marked = {(span.start, span.end): span for span in lesson.mentions}
         for place, span in marked.items():
             name = _tidy(lesson.text[slice(*place)])
@@ -121,9 +151,9 @@ def _fits(linker: SapbertLinker, id_: str) -> bool:
     return linker.terminology.find_id(id_) is not None
 
 
-def teach(parts: Parts, lessons: Sequence[CorrectedText], plan: Sequence[str], seed: int) -> TaughtWords:
-    """Teach a pipeline what a plan names, in its order."""
-    words = collect_taught_words(parts, lessons)
+def teach(parts: Parts, lessons: Sequence[CorrectedText], plan: Sequence[str], seed: int, docs: Docs) -> TaughtWords:
+    """Teach a pipeline what a plan names, in its order. `docs` are the lessons' as it has found them before."""
+    words = collect_taught_words(parts, lessons, docs)
     if "skips" in plan:
         for matcher in parts.matchers:
             matcher.skip_names = [*matcher.skip_names, *words.skips]
@@ -227,42 +257,46 @@ class JobProgress:
 
 
 def choose_plan(
-    pipeline: str, lessons: Sequence[CorrectedText], seed: int, progress: JobProgress
+    parts: Parts, lessons: Sequence[CorrectedText], seed: int, docs: Docs, progress: JobProgress
 ) -> tuple[list[str], dict[str, float]]:
     """Choose what helps on folds of the documents to learn from, one step after the other."""
     folds = make_folds(lessons, FOLDS, seed + 2)
     if len(folds) < 2:
         return [], {}
-    steps = Parts.of(load_pipeline(pipeline)).list_steps(lessons)
+    start = Start.of(parts)
+
+    def try_plan(plan: Sequence[str]) -> float:
+        goals = []
+        for rest, held in folds:
+            if plan:
+                teach(parts, rest, plan, seed, docs)
+            found = run_lessons(parts, held) if plan else docs
+            goals.append(get_goal(judge_found(parts, held, found), held))
+            start.restore(parts)
+        return float(np.mean(goals))
+
     plan: list[str] = []
-    trials: dict[str, float] = {}
-    best = trials["nothing"] = _try_plan(pipeline, folds, [], seed)
-    for step in steps:
+    best = try_plan(plan)
+    trials = {"nothing": best}
+    for step in parts.list_steps(lessons):
         progress.tell(f"trying {step}")
-        goal = trials[" + ".join([*plan, step])] = _try_plan(pipeline, folds, [*plan, step], seed)
+        goal = trials[" + ".join([*plan, step])] = try_plan([*plan, step])
         if goal > best:
             plan = [*plan, step]
             best = goal
     return plan, trials
 
 
-def _try_plan(
-    pipeline: str, folds: Sequence[tuple[list[CorrectedText], list[CorrectedText]]], plan: Sequence[str], seed: int
-) -> float:
-    goals = []
-    parts = Parts.of(load_pipeline(pipeline))
-    for rest, held in folds:
-        if plan:
-            parts = Parts.of(load_pipeline(pipeline))
-            teach(parts, rest, plan, seed)
-        goals.append(get_goal(judge_pipeline(parts.nlp, parts.linker, held), held))
-    return float(np.mean(goals))
+def judge_found(parts: Parts, lessons: Sequence[CorrectedText], docs: Docs) -> list[Verdict]:
+    """Judge what a pipeline has found in lessons."""
+    ids = GoldIds(parts.linker.terminology, parts.linker.output_source)
+    return judge_docs([docs[lesson.text] for lesson in lessons], lessons, ids)
 
 
 def learn_from(pipeline: str, corrections: Path, output: Path, share: float, seed: int) -> dict[str, Any]:
     """Learn from corrections, and write the pipeline and a report; no pipeline if there is nothing to learn."""
     output.mkdir(parents=True, exist_ok=True)
-    progress = JobProgress(output / "progress.jsonl", len(STEPS) + 4)
+    progress = JobProgress(output / "progress.jsonl", len(STEPS) + 3)
     progress.tell("reading corrections")
     lessons, n_bad = read_lessons(corrections)
     learning, held = split_lessons(lessons, share, seed)
@@ -276,11 +310,14 @@ def learn_from(pipeline: str, corrections: Path, output: Path, share: float, see
         "note": find_reason(counts),
     }
     if not report["note"]:
-        progress.tell("trying nothing")
-        report["plan"], report["trials"] = choose_plan(pipeline, learning, seed, progress)
+        progress.tell("loading the pipeline")
+        parts = Parts.of(load_pipeline(pipeline))
+        docs = run_lessons(parts, lessons)
+        report["plan"], report["trials"] = choose_plan(parts, learning, seed, docs, progress)
         report["note"] = "" if report["plan"] else "Nothing helped on parts of the documents to learn from."
-    if report["plan"]:
-        report |= _learn_plan(pipeline, learning, held, report["plan"], seed, output / "pipeline", progress)
+        if report["plan"]:
+            progress.tell("learning")
+            report |= _learn_plan(parts, learning, held, report["plan"], seed, docs, output / "pipeline")
     with write_whole(output / "report.json") as temporary:
         temporary.write_text(json.dumps(report, indent=2), encoding="utf8")
     return report
@@ -297,26 +334,22 @@ def find_reason(counts: dict[str, dict[str, int]]) -> str:
 
 
 def _learn_plan(
-    pipeline: str,
+    parts: Parts,
     learning: Sequence[CorrectedText],
     held: Sequence[CorrectedText],
     plan: Sequence[str],
     seed: int,
+    docs: Docs,
     folder: Path,
-    progress: JobProgress,
 ) -> dict[str, Any]:
-    progress.tell("learning")
-    before = Parts.of(load_pipeline(pipeline))
-    verdicts = judge_pipeline(before.nlp, before.linker, held)
-    hashes = hash_saved(Path(before.nlp.path)) if before.nlp.path else ""
-    parts = Parts.of(load_pipeline(pipeline))
-    words = teach(parts, learning, plan, seed)
-    progress.tell("measuring")
-    new = judge_pipeline(parts.nlp, parts.linker, held)
+    verdicts = judge_found(parts, held, docs)
+    before = hash_saved(Path(parts.nlp.path)) if parts.nlp.path else ""
+    words = teach(parts, learning, plan, seed, docs)
+    new = judge_found(parts, held, run_lessons(parts, held))
     parts.nlp.to_disk(folder)
     done = [place for place, lesson in enumerate(held) if lesson.is_done]
     return {
-        "pipeline_before": hashes,
+        "pipeline_before": before,
         "pipeline": hash_saved(folder),
         "names": len(words.names) if "names" in plan else 0,
         "skips": len(words.skips) if "skips" in plan else 0,
@@ -326,7 +359,7 @@ def _learn_plan(
     }
 
 
-def _measure(verdicts: list[Any], new: list[Any], seed: int) -> dict[str, Any]:
+def _measure(verdicts: list[Verdict], new: list[Verdict], seed: int) -> dict[str, Any]:
     interval = compare_verdicts(verdicts, new, seed)
     n = sum(verdict.right + verdict.missed for verdict in verdicts)
     return {
