@@ -89,4 +89,5 @@ ask("types").then((types) => {
 }).catch((error) => say(error.message, true));
 loadGuidelines();
 showRules();
+showLearning();
 startDocuments();

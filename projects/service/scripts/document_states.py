@@ -1,12 +1,13 @@
 """How far each annotator is with each document, kept as lines of JSON in the folder of the service."""
 
 import json
+from collections import defaultdict
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from spacy_sapbert.files import lock_folder, write_whole
+from spacy_sapbert.files import find_stamp, lock_folder, write_whole
 
 State = Literal["new", "begun", "done"]
 
@@ -26,15 +27,6 @@ class _Lines(NamedTuple):
     numbers: list[int]
 
 
-def find_stamp(path: Path) -> tuple[int, ...]:
-    """Find what changes with a file; empty if there is none."""
-    try:
-        status = path.stat()
-    except OSError:
-        return ()
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
 class DocumentStates:
     """The states that somebody has set. A document without one is new, or begun if it has corrections."""
 
@@ -45,6 +37,13 @@ class DocumentStates:
     def find(self, annotator: str) -> dict[str, State]:
         """Find the states that somebody has set, by document."""
         return {document: state for (who, document), state in self._read().states.items() if who == annotator}
+
+    def list_all(self) -> dict[str, set[State]]:
+        """List the states that people have set, by document."""
+        states: defaultdict[str, set[State]] = defaultdict(set)
+        for (_, document), state in self._read().states.items():
+            states[document].add(state)
+        return states
 
     def list_odd(self) -> list[int]:
         """List the numbers of lines that are no state."""

@@ -19,7 +19,7 @@ from document_files import (
     check_file_name,
     read_rows,
 )
-from document_states import DocumentStates, State, find_stamp
+from document_states import DocumentStates, State
 from export import dump_lines
 from gold import find_gold
 from workspace import Annotator, Workspace
@@ -157,6 +157,11 @@ class Documents:
             return [() for _ in documents]
         gold = find_gold(path, [document.text for document in documents])
         return [tuple((span["start"], span["end"]) for span in spans) for spans in gold]
+
+    def list_done(self) -> set[str]:
+        """List the texts of documents that are done for all who have begun them."""
+        states = {} if self._states is None else self._states.list_all()
+        return {one.text for one in self.read().documents if states.get(one.id) == {"done"}}
 
     def list_problems(self) -> list[Problem]:
         """List what of all files is not used."""

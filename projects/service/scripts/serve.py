@@ -30,6 +30,7 @@ from corrections import add_gold
 from document_requests import add_documents
 from documents import Documents
 from guidelines import add_guidelines
+from learning import SavedSource, add_learning
 from limits import LOOPBACK, VIEWER, Gate, ServiceSettings
 from linking import add_concepts, add_linking
 from prefix import Mounted, Stripped
@@ -42,8 +43,8 @@ INSTALL = "In projects/service: pip install -r requirements.txt."
 PAGE = Path(__file__).parents[1] / "page"
 
 
-def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
-    """Make the application."""
+def make_app(nlp: Language, settings: ServiceSettings, source: SavedSource | None = None) -> FastAPI:
+    """Make the application. `source` says where the pipeline is saved, if it is."""
     worker = Worker(nlp, settings)
     workspace = Workspace(worker.settings)
     documents = Documents(workspace)
@@ -63,6 +64,7 @@ def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
     add_team(app, worker, workspace)
     add_same_words(app, worker, workspace, documents)
     add_guidelines(app, worker, workspace)
+    add_learning(app, worker, workspace, documents, source)
     return app
 
 
@@ -128,7 +130,7 @@ def main(
             "[::1]. Give `--hosts NAME` for each other name or address that clients use.",
             stacklevel=2,
         )
-    app = make_app(load_pipeline(model, code), read)
+    app = make_app(load_pipeline(model, code), read, SavedSource(model, code))
     warnings.showwarning = _log_warning
     uvicorn.run(app, host=host, port=port, access_log=False)
 

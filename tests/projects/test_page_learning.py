@@ -1,0 +1,97 @@
+"""The panel of the page that learns from corrections, in a browser."""
+
+import shutil
+import threading
+import time
+
+import pytest
+import spacy
+import uvicorn
+from project_scripts import import_scripts
+
+with import_scripts("service"):
+    import learning
+    import lessons
+    import limits
+    import serve as service
+    from gold import Correction, GoldRequest, keep_gold
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
+expect = playwright.expect
+expect.set_options(timeout=20_000)  # for a busy machine
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+NEW = "A wobbly ticker again, then insomnia."
+
+
+def make_lesson(number):
+    text = f"Case {number}: a wobbly ticker, then insomnia."
+    places = [
+        (text.index(name), len(name), id_) for name, id_ in (("wobbly ticker", "C0027051"), ("insomnia", "C0917801"))
+    ]
+    spans = [Correction(start=at, end=at + n, label="DISORDER", kb_id=id_) for at, n, id_ in places]
+    return lessons.CorrectedText(text, spans, True)
+
+
+@pytest.fixture
+def page(make_nlp, tmp_path, monkeypatch):
+    """The page of a service with documents that are done."""
+    nlp = make_nlp()
+    nlp.remove_pipe("entity_ruler")
+    nlp.add_pipe("terminology_matcher", before="sapbert_linker", config={"label": "DISORDER"})
+    nlp.to_disk(tmp_path / "saved")
+    done = [make_lesson(number) for number in range(30)]
+    for lesson in done:
+        keep_gold(tmp_path / "corrections.jsonl", GoldRequest(text=lesson.text, spans=lesson.spans))
+    monkeypatch.setattr(service.Documents, "list_done", lambda self: {lesson.text for lesson in done})
+    source = learning.SavedSource(str(tmp_path / "saved"))
+    app = service.make_app(spacy.load(tmp_path / "saved"), limits.ServiceSettings(folder=str(tmp_path)), source)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM)
+        page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme="dark")
+        errors = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/")
+        yield page
+        browser.close()
+    server.should_exit = True
+    thread.join()
+    assert errors == []
+
+
+def test_a_reviewer_learns_uses_the_result_and_goes_back(page):
+    page.fill("#text", NEW)
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#linked .mention")).to_have_count(1)
+    page.click("#learning summary")
+    expect(page.locator("#lessons")).to_contain_text("60 corrections in 30 documents, 30 of them done")
+    page.focus("#learn")
+    page.keyboard.press("Enter")
+    expect(page.locator("#learning-share")).to_be_visible()
+    expect(page.locator("#learn")).to_be_disabled()
+    page.locator("#learned tbody tr").first.wait_for(timeout=300_000)
+    expect(page.locator("#learned caption")).to_contain_text("It is better than before. Learned: further names")
+    expect(page.locator("#learned tbody tr").first).to_contain_text("100.0")
+    # The table fits a phone.
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.click("#keep-old")
+    expect(page.locator("#learning-state")).to_have_text("The old pipeline stays in use.")
+    page.click("#use-learned")
+    expect(page.locator("#linked .mention")).to_have_count(2)
+    expect(page.locator("#use-learned")).to_be_hidden()
+    page.click("#back")
+    expect(page.locator("#linked .mention")).to_have_count(1)
+    expect(page.locator("#back")).to_be_hidden()
+
+
+def test_a_job_is_stopped_on_the_page(page):
+    page.click("#learning summary")
+    page.click("#learn")
+    page.click("#stop-learning")
+    expect(page.locator("#learning-state")).to_have_text("Learning was stopped. Nothing has changed.")
+    expect(page.locator("#learn")).to_be_enabled()
