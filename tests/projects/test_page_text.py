@@ -27,13 +27,14 @@ GUIDE = (
 CANDIDATE = {"id": "C1", "concept_id": "C1", "canonical_name": "Cold", "name": "Cold", "score": 0.9, "types": []}
 # Each mention of WORDS, in order, as the service may answer, with its class and what its chip says.
 WORDS = "high medium low threshold object unknown bare negated rejected confirmed none"
+BELOW = {"best": {"canonical_name": "Cold", "score": 0.5}, "measure": "score", "least": 0.7}
 LOOKS = [
     ({"probability": 0.95}, "high", "ColdC1"),
     ({"probability": 0.6}, "medium", "ColdC1"),
     ({"probability": 0.1}, "low", "ColdC1"),
-    ({"id": None, "probability": 0.99, "why": "threshold"}, "unlinked", "below the threshold"),
-    ({"id": None, "why": {"kind": "filtered", "score": 0.5}}, "unlinked", "filtered out"),
-    ({"id": None, "why": "something new"}, "unlinked", "no concept"),
+    ({"id": None, "probability": 0.99, "why": {**BELOW, "reason": "threshold"}}, "unlinked", "below the threshold"),
+    ({"id": None, "why": {**BELOW, "reason": "filtered"}}, "unlinked", "filtered out"),
+    ({"id": None, "why": {**BELOW, "reason": "something new"}}, "unlinked", "no concept"),
     ({"id": None}, "unlinked", "no concept"),
     ({"probability": 0.95, "context": ["negated"]}, "no-finding", "Cold · negatedC1"),
     ({"probability": 0.6}, "rejected", "✓ not a mention"),

@@ -1,7 +1,7 @@
 "use strict";
 // Where a mention starts and ends: moved by keys, and with handles at both ends.
 const WORD = /[\p{L}\p{M}\p{N}]+|\S/gu;
-const LONGEST = 200; // as of a selection
+const LONGEST_MENTION = 200; // as of a selection
 const bounds = { text: null, word: null, character: null }; // of the text that was last asked for
 
 function listBounds(unit) {
@@ -39,7 +39,7 @@ function moveMention(mention, place) {
   const other = [...goldOf(state.text).spans.values()].find((span) => overlap(span, place) && nameOf(span) !== name);
   if (mention.rejected) return say("These words are no mention. Withdraw that first.");
   if (other) return say(`“${state.text.slice(other.start, other.end)}” is confirmed or corrected, and mentions don't overlap.`, true);
-  if (text.length > LONGEST) return say(`A mention has at most ${LONGEST} characters.`);
+  if (text.length > LONGEST_MENTION) return say(`A mention has at most ${LONGEST_MENTION} characters.`);
   if (mention.id || mention.isConfirmed) {
     const concept = mention.id ? { name: findName(mention), candidate: mention.candidate || findCandidate(mention) } : {};
     takeStep([makeSpan(mention, { ...place, ...concept }), ...listLeft(mention, place)], place);

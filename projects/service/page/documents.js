@@ -196,7 +196,7 @@ function drawList(answer) {
   Object.assign(byId("document-progress"), { max: answer.all || 1, value: answer.done });
   for (const id of ["document-progress", "document-search", "document-pages", "document-download"]) byId(id).hidden = !answer.all;
   byId("document-upload").hidden = !answer.may_add;
-  byId("document-list").replaceChildren(...answer.documents.map(makeRow));
+  byId("document-list").replaceChildren(...answer.documents.map(makeDocumentRow));
   const end = list.start + answer.documents.length;
   byId("document-page").textContent = answer.total ? `${(list.start + 1).toLocaleString("en")}–${end.toLocaleString("en")} of ${answer.total.toLocaleString("en")}` : "No such document";
   byId("document-earlier").disabled = !list.start;
@@ -211,7 +211,7 @@ function drawList(answer) {
   markCurrent();
 }
 
-function makeRow({ id, name, state: how, characters, corrections }) {
+function makeDocumentRow({ id, name, state: how, characters, corrections }) {
   const [sign, words] = STATES[how];
   const facts = [words, corrections ? `${corrections} corrected` : "", `${characters.toLocaleString("en")} characters`];
   const button = make("button", { type: "button", onclick: () => openDocument(id) },

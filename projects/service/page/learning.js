@@ -67,11 +67,11 @@ function showReport({ report, job, in_use }) {
     return;
   }
   const figures = Object.keys(FIGURES).filter((name) => report.is_whole || ["agreed", "ece"].includes(name));
-  byId("learned").querySelector("tbody").replaceChildren(...figures.map((name) => makeRow(name, report)));
+  byId("learned").querySelector("tbody").replaceChildren(...figures.map((name) => makeFigureRow(name, report)));
   byId("learned").querySelector("caption").textContent = `${judgeReport(report)} ${report.run === in_use ? "In use." : ""}`.trim();
 }
 
-function makeRow(name, { before, after, interval }) {
+function makeFigureRow(name, { before, after, interval }) {
   const [low, high] = interval[name];
   const cells = [before[name], after[name]].map((value) => (value === null ? "–" : points(value)));
   return make(

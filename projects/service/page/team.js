@@ -112,7 +112,7 @@ function makePlace(text, place) {
   }
   const row = make("li", {}, make("p", {}, ...around), make("small", { textContent: `differs: ${kinds.join(", ")}` }));
   row.append(...[...offers.values()].map(({ names, spans }) => makeOffer(text, place, names, spans)));
-  row.append(make("span", { className: "actions" }, make("button", { type: "button", textContent: "Show the place", onclick: () => leadTo(text, place) })));
+  row.append(make("span", { className: "actions" }, make("button", { type: "button", textContent: "Show the place", onclick: () => showPlace(text, place) })));
   return row;
 }
 
@@ -145,7 +145,7 @@ async function settle(text, place, spans) {
   byId("open-places").focus();
 }
 
-async function leadTo(text, { start, end }) {
+async function showPlace(text, { start, end }) {
   if (text !== state.text) {
     byId("text").value = text;
     await link();

@@ -9,7 +9,7 @@ const OTHERS = [["unlinked", "no concept"], ["corrected", "confirmed or correcte
 // Why the pipeline gives a mention no concept.
 const REASONS = { threshold: "below the threshold", filtered: "filtered out", nil: "no concept is right", unlinked: "not linked" };
 // A longer line is drawn in parts, since the browser lays out only what is near the window.
-const LONGEST = 2000;
+const LONGEST_PIECE = 2000;
 const BY_LETTERS = new Intl.Collator();
 // What is in the document now, so that only what changes is made anew.
 const drawn = { text: null, ends: [], lines: new Map(), concepts: new Map() };
@@ -59,7 +59,7 @@ function tellWhy(mention) {
   if (mention.isDraft) return "new";
   if (mention.rejected) return "not a mention";
   if (mention.isConfirmed) return "no concept";
-  return REASONS[mention.why?.kind ?? mention.why] || "no concept";
+  return REASONS[mention.why?.reason] || "no concept";
 }
 
 function describeMention(mention, kind) {
@@ -115,17 +115,17 @@ function cutLines(text) {
   const ends = [];
   for (let start = 0; start < text.length; start = ends.at(-1)) {
     const newline = text.indexOf("\n", start) + 1 || text.length;
-    ends.push(newline - start > LONGEST ? findBreak(text, start) : newline);
+    ends.push(newline - start > LONGEST_PIECE ? findBreak(text, start) : newline);
   }
   return ends;
 }
 
 function findBreak(text, start) {
   // Behind a sentence, or else a word, or else between two characters, which may have two units.
-  const piece = text.slice(start, start + LONGEST);
-  const cut = ["\n", ". ", "。", " "].map((mark) => piece.lastIndexOf(mark) + mark.length).find((end) => end > LONGEST / 2);
+  const piece = text.slice(start, start + LONGEST_PIECE);
+  const cut = ["\n", ". ", "。", " "].map((mark) => piece.lastIndexOf(mark) + mark.length).find((end) => end > LONGEST_PIECE / 2);
   if (cut) return start + cut;
-  return start + LONGEST + (/[\udc00-\udfff]/.test(text[start + LONGEST]) ? 1 : 0);
+  return start + LONGEST_PIECE + (/[\udc00-\udfff]/.test(text[start + LONGEST_PIECE]) ? 1 : 0);
 }
 
 function listLines(mentions) {
@@ -211,12 +211,12 @@ function drawConcept({ id, name, places, share }, kind) {
   const old = drawn.concepts.get(id);
   if (old?.look === look) return { ...old, places };
   const count = make("span", { className: `mention ${level}`, textContent: places.length, title: `mentions: ${places.length}` });
-  const lead = make("button", { type: "button", onclick: () => leadTo(id) }, count, `${name} `, make("small", { textContent: id }), " ");
+  const lead = make("button", { type: "button", onclick: () => leadToConcept(id) }, count, `${name} `, make("small", { textContent: id }), " ");
   if (figure) lead.append(make("small", { textContent: figure }));
   return { look, places, element: make("li", {}, lead, makeConfirmAll(id, name)) };
 }
 
-function leadTo(id) {
+function leadToConcept(id) {
   const { places } = drawn.concepts.get(id);
   state.led = places.find((place) => place > state.led && places.includes(state.led)) ?? places[0];
   choose(state.led);

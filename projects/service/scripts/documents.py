@@ -25,7 +25,7 @@ from gold import find_gold
 from workspace import Annotator, Workspace
 
 from spacy_sapbert.exchange.documents import number_name
-from spacy_sapbert.files import lock_folder, write_whole
+from spacy_sapbert.files import find_stamp, lock_folder, write_whole
 
 UPLOADS = "documents"
 LOCK = ".documents.lock"

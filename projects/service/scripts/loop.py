@@ -156,6 +156,7 @@ def main(
 ) -> None:
     """Simulate the loop, and write results.json and results.md."""
     pipeline = output / "pipeline"
+    output.mkdir(parents=True, exist_ok=True)
     if not (pipeline / "config.cfg").is_file():
         make_pipeline(dictionary, pipeline)
     ids = GoldIds(Parts.of(load_pipeline(pipeline)).linker.terminology)
