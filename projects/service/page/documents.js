@@ -25,7 +25,10 @@ function writeAddress(changes, isNew = false) {
 function keepPlace() {
   // Numbers only, and for as long as the tab is open.
   const chosen = state.mentions[state.chosen];
-  if (state.document) history.replaceState({ scroll: scrollY, chosen: chosen ? nameOf(chosen) : null }, "");
+  if (!state.document) return;
+  try {
+    history.replaceState({ scroll: scrollY, chosen: chosen ? nameOf(chosen) : null }, "");
+  } catch {} // some browsers allow a hundred in half a minute; the next one keeps the place
 }
 
 function restorePlace(place) {

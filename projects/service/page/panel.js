@@ -20,6 +20,7 @@ function choose(place, isNew = true) {
   if (!isNew) return; // the panel shows it already
   showPanel();
   bringIntoView(state.elements[place]);
+  keepPlace();
 }
 
 function close() {
