@@ -105,6 +105,8 @@ def read_cue_spans(span: Span) -> list[CueSpan]:
     from .. import annotations
 
     stored = annotations.get_user_data(span).get(annotations.make_attribute_key(span, CUES), ())
+    if not stored:
+        return []  # a document's text is made anew each time
     text = span.doc.text
     places = [(flag, span.start_char + start, span.start_char + end) for flag, start, end in stored]
     return [CueSpan(*place, text[place[1] : place[2]]) for place in places if 0 <= place[1] < place[2] <= len(text)]

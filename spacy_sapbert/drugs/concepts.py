@@ -82,8 +82,8 @@ class DrugConcepts:
         for name, row, term_type, kind in rows.iter_rows():
             is_given = term_type in TERM_TYPES and (term_type in BRANDED) != (kind in BRANDED)
             table = self._given if is_given else self._rows
-            if row not in table[fold_name(name)]:
-                table[fold_name(name)].append(row)
+            if row not in table[fold_drug_name(name)]:
+                table[fold_drug_name(name)].append(row)
         self._products = [row for row, kind in self._kinds.items() if kind in (*CLINICAL, *PARTIAL)]
 
     # Names
@@ -97,7 +97,7 @@ class DrugConcepts:
 
     def find_named(self, words: str) -> int | None:
         """Find the ingredient or the brand with a name."""
-        rows = [row for row in self._rows.get(fold_name(words), ()) if self._is_name(row)]
+        rows = [row for row in self._rows.get(fold_drug_name(words), ()) if self._is_name(row)]
         order = (*INGREDIENTS, BRAND, "")
         return min(rows, key=lambda row: order.index(self._kinds[row]), default=None)
 
@@ -115,7 +115,7 @@ class DrugConcepts:
             base = words[: -len(written)]
             if len(written) >= LEAST_LETTERS and words.lower().endswith(written) and self.find_kind(base):
                 return f"{base} {salt}"
-        word = fold_name(words)
+        word = fold_drug_name(words)
         if len(word) < LEAST_LETTERS:
             return ""
         names = {name for short in _shorten(word) for name in self._shortened.get(short, ())}
@@ -143,7 +143,7 @@ class DrugConcepts:
         """Find the bases of an ingredient, a combination or a brand."""
         kind = self._kinds[row]
         if kind == BRAND:
-            targets = self._tradenames.get(row) or self._given_brands.get(fold_name(self._names[row]), [])
+            targets = self._tradenames.get(row) or self._given_brands.get(fold_drug_name(self._names[row]), [])
             combined = [target for target in targets if self._kinds[target] == "MIN"]
             return self._unite(combined or targets)
         if kind == "MIN":
@@ -206,7 +206,7 @@ class DrugConcepts:
         """The clinical drugs by the words of their names: reading those of an ingredient is much faster than all."""
         table: dict[str, list[int]] = defaultdict(list)
         for row in self._products:
-            name = fold_name(self._names[row])
+            name = fold_drug_name(self._names[row])
             words = name.replace("[", "").replace("]", "").split()
             for word in set(words):
                 table[word].append(row)
@@ -232,7 +232,7 @@ class DrugConcepts:
 
     def _find_rows(self, *named: int) -> set[int]:
         """Find the clinical drugs with the first word of a name in theirs."""
-        words = {fold_name(self._names[row]).split()[0] for row in named}
+        words = {fold_drug_name(self._names[row]).split()[0] for row in named}
         return {row for word in words for row in self._rows_by_word.get(word, ())}
 
     def _read_product(self, row: int) -> Product | None:
@@ -281,7 +281,7 @@ class DrugConcepts:
         if any(name.kind == ANOTHER for name in reading.names):
             rows = [row for row in (self.find_named(name.text) for name in reading.names) if row is not None]
             return DrugAnswer(reading, None, "several", ("names of several drugs",), tuple(rows))
-        whole = [row for row in self._rows.get(fold_name(text), ()) if self._kinds[row] not in PARTIAL]
+        whole = [row for row in self._rows.get(fold_drug_name(text), ()) if self._kinds[row] not in PARTIAL]
         if len(whole) == 1:
             return DrugAnswer(reading, whole[0], "name")
         row_of = {name.text: self.find_named(name.text) for name in reading.names}
@@ -356,7 +356,7 @@ def _find_kinds(terminology: Terminology) -> dict[int, str]:
     return {row: kinds.get(row, "") for row in is_drug.fill_null(False).arg_true().to_list()} | kinds
 
 
-def fold_name(name: str) -> str:
+def fold_drug_name(name: str) -> str:
     """Write a name as names are compared: without case, repeated spaces and full stops in abbreviations."""
     return " ".join(clean_string(name).casefold().split())
 
