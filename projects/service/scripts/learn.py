@@ -51,8 +51,8 @@ MIN_REJECTED = 3
 FOLDS = 3
 # Of the documents to learn from, those that stop and calibrate the network.
 CALIBRATING = 0.25
-EPOCHS = 30
-PATIENCE = 5  # epochs without a gain
+EPOCHS = 40
+PATIENCE = 15  # epochs without a gain: the first ones lose what the linker knew
 BATCH = 8
 STEPS = ("names", "skips", "network")
 SOURCE = "corrections"

@@ -81,7 +81,7 @@ def choose_next(nlp: Language, waiting: Sequence[CorrectedText], n: int, order: 
 def run_loop(
     pipeline: Path,
     lessons: Sequence[CorrectedText],
-    measured: Sequence[CorrectedText],
+    measured: dict[str, list[CorrectedText]],
     sizes: Sequence[int],
     order: str,
     seed: int,
@@ -107,10 +107,11 @@ def run_loop(
                 if report.get("pipeline"):
                     client.post("/learn/use", json={}).raise_for_status()
                     used = Parts.of(load_pipeline(Path(folder) / "learned" / report["run"] / "pipeline"))
-                figures = summarise_verdicts(judge_pipeline(used.nlp, used.linker, measured))
                 n_mentions = sum(len(lesson.spans) for lesson in corrected)
-                row = {"order": order, "seed": seed, "documents": size, "mentions": n_mentions, **figures}
-                yield {**row, **{key: report.get(key) for key in ("plan", "trials", "before", "after", "interval")}}
+                row = {"order": order, "seed": seed, "documents": size, "mentions": n_mentions}
+                row |= {key: report.get(key) for key in ("plan", "trials", "before", "after", "interval")}
+                for part, documents in measured.items():
+                    yield {"part": part, **row, **summarise_verdicts(judge_pipeline(used.nlp, used.linker, documents))}
 
 
 def _upload(client: TestClient, lessons: Sequence[CorrectedText]) -> dict[str, str]:
@@ -136,11 +137,12 @@ def _learn(client: TestClient) -> dict[str, Any]:
 
 def make_loop_table(rows: Sequence[dict[str, Any]]) -> str:
     """Make a table of the results, in per cent."""
-    lines = ["| order | seed | documents | mentions | learned | P | R | F1 | right ids | ECE |", "|" + " --- |" * 10]
+    head = ("part", "order", "seed", "documents", "mentions", "learned", "P", "R", "F1", "right ids", "ECE")
+    lines = [f"| {' | '.join(head)} |", "|" + " --- |" * len(head)]
     for row in rows:
         figures = [f"{100 * row[name]:.1f}" for name in FIGURES]
         plan = " + ".join(row["plan"] or ()) or "nothing"
-        cells = [row["order"], row["seed"], row["documents"], row["mentions"], plan, *figures]
+        cells = [row["part"], row["order"], row["seed"], row["documents"], row["mentions"], plan, *figures]
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines) + "\n"
 
@@ -152,7 +154,7 @@ def main(
     sizes: Annotated[str, typer.Option(help="Documents to correct, with commas between")] = "0,50,100,200",
     seeds: Annotated[str, typer.Option(help="Seeds of the random order, with commas between")] = "0,1,2",
     uncertain: Annotated[bool, typer.Option(help="Correct the most uncertain documents first as well")] = True,
-    part: Annotated[str, typer.Option(help="Measure on Development, or once, at the end, on Test")] = "Development",
+    parts: Annotated[str, typer.Option(help="Parts to measure on: Test only once, at the end")] = "Development",
 ) -> None:
     """Simulate the loop, and write results.json and results.md."""
     pipeline = output / "pipeline"
@@ -161,12 +163,12 @@ def main(
         make_pipeline(dictionary, pipeline)
     ids = GoldIds(Parts.of(load_pipeline(pipeline)).linker.terminology)
     lessons = read_corrected(corpus / "CDR_TrainingSet.PubTator.txt", ids)
-    measured = read_corrected(corpus / f"CDR_{part}Set.PubTator.txt")
+    measured = {part: read_corrected(corpus / f"CDR_{part}Set.PubTator.txt") for part in parts.split(",")}
     runs = [(RANDOM, int(seed)) for seed in seeds.split(",") if seed] + [(UNCERTAIN, 0)] * uncertain
     rows: list[dict[str, Any]] = []
     for order, seed in runs:
         for row in run_loop(pipeline, lessons, measured, [*map(int, sizes.split(","))], order, seed):
-            rows.append({"part": part, **row})
+            rows.append(row)
             with write_whole(output / "results.json") as temporary:
                 temporary.write_text(json.dumps(rows, indent=2), encoding="utf8")
             with write_whole(output / "results.md") as temporary:
