@@ -3,7 +3,7 @@
     python phrases.py SPLIT PHRASES OUTPUT
 
 OUTPUT gets the held-out names of SPLIT, and its terminology with the phrases. PHRASES, a table packed by xz, has lines
-of a language, a phrase, the name in this language, the English name and a kind. English phrases are those of the package,
+of a language, a phrase, the name in this language, the English name and a kind. English ones are those of the package,
 said.tsv.xz. A phrase becomes a name of the only concept with its English name, so `training pairs` pairs it with the
 concept's other names. Concepts that are held out are not in the terminology, so their phrases are left out.
 """
