@@ -1,9 +1,10 @@
 """The encoder folder, which training writes, the plugin reads and a saved pipeline contains.
 
 A transformer's is a Hugging Face model folder (`AutoModel`, `AutoTokenizer`), and also a sentence-transformers folder
-where that library supports the pooling. A static encoder's is a table and a tokenizer, and also a sentence-transformers
-folder. A transformer with a bottleneck adapter has folders for both. All have `name_encoder.json` with settings,
-fingerprint and hashes, and the kind if it is not a transformer alone.
+where that library supports the pooling; one with weights in 8 bits is read by this package only. A static encoder's is
+a table and a tokenizer, and also a sentence-transformers folder. A transformer with a bottleneck adapter has folders
+for both. All have `name_encoder.json` with settings, fingerprint and hashes, and the kind if it is not a transformer
+alone.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 from typing_extensions import NotRequired, TypedDict
@@ -29,6 +30,7 @@ from ..files import (
 from .settings import (
     ADAPTED,
     ENCODER_FILE,
+    INT8,
     STATIC,
     TRANSFORMER,
     EncoderSettings,
@@ -64,6 +66,7 @@ class EncoderManifest(TypedDict):
     kind: NotRequired[str]
     fingerprint: NotRequired[str]
     threshold: NotRequired[Annotated[float, Field(ge=-1, le=1)]]
+    weights: NotRequired[Literal["int8"]]
 
 
 AnySource: TypeAlias = "EncoderSource | StaticSource"
@@ -117,7 +120,8 @@ def read_encoder(
         if found_kind == ADAPTED:
             source = read_adapted(name, revision, settings, fingerprint)
         else:
-            source = read_transformer(name, revision, subfolder, settings, fingerprint)
+            is_rounded = bool(saved and saved.get("weights"))
+            source = read_transformer(name, revision, subfolder, settings, fingerprint, is_rounded=is_rounded)
     card = Path(name) / CARD_FILE
     content = card.read_bytes() if is_local and card.is_file() else None
     threshold = saved.get("threshold", 0.0) if saved else 0.0
@@ -203,6 +207,8 @@ def write_encoder(source: AnySource, folder: str | Path) -> None:
             "settings": source.settings.to_dict(),
             "threshold": source.threshold,
         }
+        if not isinstance(source, StaticSource) and source.is_rounded:
+            data["weights"] = INT8
         write_manifest(temporary / ENCODER_FILE, FORMAT_VERSION, data)
 
 

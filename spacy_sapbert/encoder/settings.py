@@ -21,6 +21,8 @@ ENCODER_FILE = "name_encoder.json"
 TRANSFORMER = "transformer"
 STATIC = "static"
 ADAPTED = "bottleneck"
+# How weights of a transformer are stored that were rounded to 8 bits.
+INT8 = "int8"
 Pooling = Literal["cls", "mean", "mean_all_tok", "pooler"]
 Precision = Literal["auto", "fp32", "bf16"]
 # The device that spaCy uses.

@@ -148,6 +148,7 @@ class EncoderSource:
     vocabulary: bytes | None = None
     card: bytes | None = None  # the folder's README.md, which is saved with the encoder
     threshold: float = 0.0  # the score that a mention's best candidate needs, if the linker's settings don't say
+    is_rounded: bool = False  # whether the weights were rounded to 8 bits, and are stored so
 
     @property
     def kind(self) -> str:

@@ -13,8 +13,10 @@ from threading import Lock
 from typing import Any
 
 import srsly
-from safetensors.torch import load_file
-from transformers import AutoModel, AutoTokenizer
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers.configuration_utils import PretrainedConfig
 from transformers.modeling_utils import PreTrainedModel
 from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 from transformers.utils import cached_file
@@ -23,6 +25,7 @@ from transformers.utils import logging as transformers_logging
 from ..errors import DAMAGED, MISSING
 from ..files import is_inside
 from ..forking import free_in_children
+from .rounded import ROUNDED_FILE, pack_weights, unpack_weights
 from .settings import ADAPTED, ENCODER_FILE, EncoderSettings
 from .static import MODULES
 from .transformer import EncoderSource, compute_fingerprint
@@ -123,11 +126,19 @@ def _find_pooling(config: dict[str, Any], name: str | Path) -> str:
 
 
 def read_transformer(
-    name: str | Path, revision: str | None, subfolder: str, settings: EncoderSettings, fingerprint: str | None
+    name: str | Path,
+    revision: str | None,
+    subfolder: str,
+    settings: EncoderSettings,
+    fingerprint: str | None,
+    *,
+    is_rounded: bool = False,
 ) -> EncoderSource:
-    """Read a transformer that lies in a folder or in its subfolder. The fingerprint is computed where it is None."""
+    """Read a transformer that lies in a folder or in its subfolder, and whose weights may be in 8 bits. The fingerprint
+    is computed where it is None."""
+    weights = find_needed(name, ROUNDED_FILE, revision) if is_rounded else None
     with LOADING:
-        transformer, tokenizer, info = _from_pretrained(name, revision, subfolder)
+        transformer, tokenizer, info = _from_pretrained(name, revision, subfolder, weights)
     missing = [key for key in info["missing_keys"] if not key.startswith("pooler.")]
     _refuse_missing(name, missing)
     if settings.pooling != "pooler":
@@ -146,28 +157,31 @@ def read_transformer(
     # The file that the tokenizer would copy when saved. Other tokenizers know no such path.
     vocabulary = getattr(tokenizer, "vocab_file", None)
     content = Path(vocabulary).read_bytes() if vocabulary and Path(vocabulary).is_file() else None
-    return EncoderSource(transformer, tokenizer, settings, fingerprint, content)
+    return EncoderSource(transformer, tokenizer, settings, fingerprint, content, is_rounded=is_rounded)
 
 
 def _from_pretrained(
-    name: str | Path, revision: str | None, subfolder: str
+    name: str | Path, revision: str | None, subfolder: str, weights: Path | None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast, dict[str, Any]]:
-    """Let transformers load a model and its tokenizer, and tell what the weights lack."""
+    """Let transformers load a model and its tokenizer, and tell what the weights lack, which may be in 8 bits."""
     verbosity = transformers_logging.get_verbosity()
     # transformers logs missing weights. They are errors in `read_transformer`, where they matter.
     transformers_logging.set_verbosity(transformers_logging.ERROR)
     # Neither code nor pickles of a model are run. Unset, transformers asks on a terminal whether to run its code.
     where: dict[str, Any] = {"revision": revision, "subfolder": subfolder, "trust_remote_code": False}
     try:
-        # Eager attention is the fastest on the CPU for strings of ten tokens.
-        transformer, info = AutoModel.from_pretrained(
-            str(name),
-            torch_dtype="auto",
-            attn_implementation="eager",
-            output_loading_info=True,
-            use_safetensors=True,
-            **where,
-        )
+        if weights is not None:
+            transformer, info = _from_rounded(AutoConfig.from_pretrained(str(name), **where), weights)
+        else:
+            # Eager attention is the fastest on the CPU for strings of ten tokens.
+            transformer, info = AutoModel.from_pretrained(
+                str(name),
+                torch_dtype="auto",
+                attn_implementation="eager",
+                output_loading_info=True,
+                use_safetensors=True,
+                **where,
+            )
         tokenizer = AutoTokenizer.from_pretrained(str(name), use_fast=True, **where)
     except Exception as error:  # damaged weights and tokenizers make their libraries raise nearly anything
         reason = PICKLED if _has_only_pickles(Path(name) / subfolder) else error
@@ -175,6 +189,18 @@ def _from_pretrained(
     finally:
         transformers_logging.set_verbosity(verbosity)
     return transformer, tokenizer, info
+
+
+def _from_rounded(config: PretrainedConfig, path: Path) -> tuple[PreTrainedModel, dict[str, Any]]:
+    """Make a model of weights in 8 bits, and tell what they lack."""
+    weights = unpack_weights(load_file(path))
+    transformer = AutoModel.from_config(
+        config, torch_dtype=torch.float32, attn_implementation="eager", trust_remote_code=False
+    )
+    missing, unexpected = transformer.load_state_dict(weights, strict=False)
+    if unexpected:
+        raise ValueError(f"{path.name} holds {unexpected[0]}, which its architecture does not have")
+    return transformer, {"missing_keys": missing}
 
 
 def _has_only_pickles(folder: Path) -> bool:
@@ -247,6 +273,11 @@ def write_transformer(source: EncoderSource, folder: Path) -> None:
     if source.kind == ADAPTED:
         _write_adapted(source.transformer, folder)
         _write_tokenizer(source, folder / BASE_FOLDER)
+    elif source.is_rounded:
+        # Neither weights nor metadata for other libraries, which would take whole numbers for weights.
+        source.transformer.config.save_pretrained(folder)
+        save_file(pack_weights(source.transformer.state_dict()), folder / ROUNDED_FILE, metadata={"format": "pt"})
+        _write_tokenizer(source, folder)
     else:
         source.transformer.save_pretrained(folder, safe_serialization=True)
         _write_tokenizer(source, folder)

@@ -148,9 +148,9 @@ def sweep(
 @command(TRAIN, "export output/quick output/my_encoder --dtype bf16")
 def export(
     context: typer.Context,
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="A run, or several runs or encoders to average")],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="A run or an encoder, or several to average")],
     output: Annotated[Path, typer.Argument(help="The folder for the encoder")],
-    dtype: Annotated[str, typer.Option(help="Stored weights: fp32, or bf16 for half the size; empty: the run's")] = "",
+    dtype: Annotated[str, typer.Option(help="Stored weights: fp32, bf16 or int8; empty: the run's")] = "",
     step: Annotated[int | None, typer.Option(help="The step of the checkpoint; unset: the last")] = None,
     base_share: Annotated[str, typer.Option(help="The share of the base's weights, 0 to 1; empty: the run's")] = "",
     device: DeviceOption = "auto",
@@ -164,17 +164,23 @@ def export(
         float, typer.Option(min=-1, max=1, help="The score that candidates need in linkers without one")
     ] = 0.0,
 ) -> None:
-    """Write an encoder folder from a run, or average several.
+    """Write an encoder folder from a run, average several, or store an encoder with other weights.
 
     A run gives the weights of its last checkpoint, or of another step.
     """
+    from spacy_sapbert.encoder.settings import ENCODER_FILE
+
     from ..data.run_folder import RunFolder
     from ..encoders.card import CardNotes
-    from ..encoders.export import average_encoders, check_shares, set_threshold
+    from ..encoders.export import average_encoders, check_shares, convert_encoder, set_threshold
     from ..engine.run import export_run
     from ..methods import registry  # noqa: F401  # knows the methods
 
-    kind, refused = ("one run", {"shares"}) if len(runs) == 1 else ("a mean", {"base_share", "step", "held_out"})
+    of_run = {"base_share", "step", "held_out"}
+    is_encoder = len(runs) == 1 and (Path(runs[0]) / ENCODER_FILE).is_file()
+    kind, refused = ("one run", {"shares"}) if len(runs) == 1 else ("a mean", of_run)
+    if is_encoder:
+        kind, refused = "one encoder", {"shares", *of_run}
     refuse_options(context, kind, set(context.params) - refused)
     facts = CardNotes(licence, made_by, Path(notes).read_text(encoding="utf8") if notes else "")
     if len(runs) > 1:
@@ -186,6 +192,11 @@ def export(
         parts = zip(check_shares(weights, len(encoders)), encoders, strict=True)
         listed = ", ".join(f"{part:g} of {name}" for part, name in parts)
         typer.echo(f"{listed}, {dtype or 'fp32'}: written to {output}. Fingerprint: {mean.fingerprint}.")
+        return
+    if is_encoder:
+        converted = convert_encoder(runs[0], output, dtype=dtype or "fp32", results=results, notes=facts)
+        set_threshold(output, threshold)
+        typer.echo(f"{runs[0]}, {dtype or 'fp32'}: written to {output}. Fingerprint: {converted.fingerprint}.")
         return
     share = next(iter(parse_numbers(base_share, "--base-share", float)), None)
     given_here = {"dtype": dtype, "step": step, "held_out": held_out, "results": results}

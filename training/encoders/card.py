@@ -122,6 +122,17 @@ def write_averaged_card(
     return compose_card(CardFacts(introduction, lines, tags, bases), notes, list_versions())
 
 
+def write_converted_card(name: str, source: EncoderSource, converted: EncoderShim, dtype: str, notes: CardNotes) -> str:
+    """Write the model card of an encoder with weights of another type. Its own card says how it was made."""
+    facts = read_facts(source.card)
+    other = ("- Weights: ", *COMMON)
+    lines = [line.removeprefix("- ") for line in facts.lines if not line.startswith(other)]
+    lines.append(f"Weights: those of the fingerprint {source.fingerprint[:12]}..., stored as {dtype}.")
+    lines += describe_folder(converted.settings.to_dict(), converted.fingerprint)
+    introduction = f"Made with spacy-sapbert of the encoder {describe_base(name)}."
+    return compose_card(CardFacts(introduction, lines, facts.tags, facts.bases), notes, list_versions())
+
+
 def compose_card(
     facts: CardFacts, notes: CardNotes, versions: Mapping[str, str], *, held_out: dict[str, Any] | None = None
 ) -> str:

@@ -16,15 +16,17 @@ import torch
 from tokenizers import Tokenizer
 
 from spacy_sapbert.encoder.folder import read_encoder, write_encoder
-from spacy_sapbert.encoder.settings import TRANSFORMER, EncoderSettings
+from spacy_sapbert.encoder.rounded import round_weights
+from spacy_sapbert.encoder.settings import ADAPTED, INT8, TRANSFORMER, EncoderSettings
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.static import StaticSource, make_source
 from spacy_sapbert.encoder.transformer import EncoderSource, compute_fingerprint
 
 from .bases import find_encoder
-from .card import NO_NOTES, CardNotes, read_encoder_results, write_averaged_card
+from .card import NO_NOTES, CardNotes, read_encoder_results, write_averaged_card, write_converted_card
 
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+# Of the weights in memory. What is stored in 8 bits is rounded in float32.
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, INT8: torch.float32}
 # The library `peft` leaves this file beside the weights that it adds.
 ADAPTER_FILE = "adapter_config.json"
 # Entries of a transformer's config that change no vector, besides dropout.
@@ -47,10 +49,17 @@ def finish_encoder(
             "from before."
         )
     final = final.eval().requires_grad_(False)
+    if is_rounded := dtype == INT8:
+        round_weights(final)
     encoder = EncoderShim({}, base.precision, device=base.device_name)
     fingerprint = compute_fingerprint(final, source.tokenizer, source.settings)
     # Without the base's card, which does not describe these weights.
-    encoder.set_source(EncoderSource(final, source.tokenizer, source.settings, fingerprint, source.vocabulary))
+    finished = EncoderSource(
+        final, source.tokenizer, source.settings, fingerprint, source.vocabulary, is_rounded=is_rounded
+    )
+    if is_rounded and finished.kind == ADAPTED:
+        raise ValueError("An encoder with a bottleneck adapter can't be stored in 8 bits: choose fp32 or bf16.")
+    encoder.set_source(finished)
     return encoder
 
 
@@ -109,6 +118,22 @@ def average_encoders(
     card = write_averaged_card(ingredients, averaged, dtype, notes)
     write_encoder(replace(averaged.content, card=card.encode("utf8")), output)
     return averaged
+
+
+def convert_encoder(
+    name: str, output: str | Path, *, dtype: str = "fp32", results: str = "", notes: CardNotes = NO_NOTES
+) -> EncoderShim:
+    """Write a transformer encoder with weights of another type. See `average_encoders`."""
+    check_dtype(dtype)
+    source = cast(EncoderSource, read_encoder(name, kind=TRANSFORMER))
+    base = EncoderShim({}, "fp32", device="cpu")
+    base.set_source(source)
+    converted = finish_encoder(source.transformer, base, base_share=0.0, dtype=dtype)
+    if results:
+        notes = notes._replace(results=read_encoder_results(results, converted.fingerprint))
+    card = write_converted_card(name, source, converted, dtype, notes)
+    write_encoder(replace(converted.content, card=card.encode("utf8"), threshold=source.threshold), output)
+    return converted
 
 
 def check_shares(shares: Sequence[float] | None, n: int) -> list[float]:

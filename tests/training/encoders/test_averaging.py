@@ -204,16 +204,18 @@ def test_encoders_that_do_not_fit_are_refused(folders, tmp_path, write, message)
 @pytest.mark.parametrize(
     "n, option, message",
     [
-        (2, "--dtype=int8", "Unknown dtype"),
+        (2, "--dtype=int4", "Unknown dtype"),
         (2, "--base-share=0.5", "--base-share is no option for a mean"),
         (2, "--step=0", "--step is no option for a mean"),
         (2, "--held-out=a.json", "--held-out is no option for a mean"),
-        (1, "--shares=1", "--shares is no option for one run"),
+        (0, "--shares=1", "--shares is no option for one run"),
+        (1, "--shares=1", "--shares is no option for one encoder"),
+        (1, "--base-share=0.5", "--base-share is no option for one encoder"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(folders, tmp_path, n, option, message):
     with pytest.raises(ValueError, match=message):
-        run_command("export", *folders[:n], tmp_path / "mean", option)
+        run_command("export", *(folders[:n] or [tmp_path / "run"]), tmp_path / "mean", option)
 
 
 def test_limits_that_a_tokenizer_keeps_do_not_matter(folders, tmp_path):
