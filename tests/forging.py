@@ -232,7 +232,7 @@ def load_pipeline(folder: Path) -> Any:
 def use_pipeline(folder: Path) -> None:
     """Load the components of a pipeline, and let them do what they can."""
     nlp = load_pipeline(folder)
-    for name in ("sapbert_linker", "sapbert_reranker"):
+    for name in ("mention_rules", "sapbert_linker", "sapbert_reranker"):
         nlp.get_pipe(name).from_disk(folder / name)
     nlp(TEXT).to_json()
     linker = nlp.get_pipe("sapbert_linker")

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import spacy
 
+from spacy_sapbert import MentionRule
+
 FORGING = Path(__file__).with_name("forging.py")
 # Of each file, and in the slow test.
 TRIES, MANY = 3, 20
@@ -28,6 +30,8 @@ def folders(tmp_path_factory, static_folder, terminology, scann_index, usearch_i
     nlp = spacy.blank("en")
     nlp.add_pipe("schwartz_hearst")
     nlp.add_pipe("terminology_matcher")
+    rules = nlp.add_pipe("mention_rules")
+    rules.add([MentionRule(name="cold", kb_id="NIL"), MentionRule(name="HA", kb_id=None, author="Ann")])
     nlp.add_pipe("sapbert_linker").initialize(terminology=terminology, encoder=str(static_folder))
     nlp.add_pipe("sapbert_reranker")
     nlp.to_disk(root / "pipeline")

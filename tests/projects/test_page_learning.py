@@ -1,12 +1,8 @@
 """The panel of the page that learns from corrections, in a browser."""
 
-import shutil
-import threading
-import time
-
 import pytest
 import spacy
-import uvicorn
+from page_server import launch_browser, needs_chromium, open_context, playwright, run_service
 from project_scripts import import_scripts
 
 with import_scripts("service"):
@@ -16,11 +12,8 @@ with import_scripts("service"):
     import serve as service
     from gold import Correction, GoldRequest, keep_gold
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
 expect = playwright.expect
-expect.set_options(timeout=20_000)  # for a busy machine
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+pytestmark = needs_chromium
 NEW = "A wobbly ticker again, then insomnia."
 
 
@@ -46,22 +39,10 @@ def page(make_nlp, tmp_path, monkeypatch):
     monkeypatch.setattr(service.Documents, "list_done", lambda self: {lesson.text for lesson in done})
     source = learning.SavedSource(str(tmp_path / "saved"))
     app = service.make_app(spacy.load(tmp_path / "saved"), limits.ServiceSettings(folder=str(tmp_path)), source)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM)
-        page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme="dark")
-        errors = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/")
-        yield page
-        browser.close()
-    server.should_exit = True
-    thread.join()
-    assert errors == []
+    with run_service(app) as host, launch_browser() as browser:
+        size = {"width": 390, "height": 844}
+        with open_context(browser, host, viewport=size, color_scheme="dark") as page:
+            yield page
 
 
 def test_a_reviewer_learns_uses_the_result_and_goes_back(page):

@@ -1,24 +1,18 @@
 """The same words elsewhere on the service's page: in a text, in all documents, and always."""
 
 import json
-import shutil
-import threading
-import time
 from types import SimpleNamespace
 
 import pytest
-import uvicorn
+from page_server import launch_browser, needs_chromium, open_context, playwright, run_service
 from project_scripts import import_scripts
 
 with import_scripts("service"):
     import limits
     import serve as service
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
 expect = playwright.expect
-expect.set_options(timeout=20_000)  # for a busy machine
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+pytestmark = needs_chromium
 
 TEXT = "😀 A heart attack. Then a heart\nattack, a cold, a common cold, a cold, and a heart attack."
 DOCUMENTS = {"one": "No heart attack.", "two": "Heart attack? A heart attack!", "three": "Well.", "own": TEXT}
@@ -26,10 +20,8 @@ DOCUMENTS = {"one": "No heart attack.", "two": "Heart attack? A heart attack!", 
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM)
+    with launch_browser() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -39,24 +31,12 @@ def page(browser, make_nlp, tmp_path, monkeypatch):
     listing = SimpleNamespace(list_documents=lambda who: rows, read=lambda: None)
     monkeypatch.setattr(service, "Documents", lambda workspace: listing)
     app = service.make_app(make_nlp(), limits.ServiceSettings(folder=str(tmp_path)))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    errors = []
-    page = browser.new_page()
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/#name=Ann")
-    expect(page.locator("#message")).to_contain_text("mention")
-    page.fill("#text", TEXT)
-    page.keyboard.press("Control+Enter")
-    page.wait_for_function("text => state.text === text", arg=TEXT)
-    yield page
-    page.close()
-    server.should_exit = True
-    thread.join(30)
-    assert not errors
+    with run_service(app) as host, open_context(browser, host, "name=Ann") as page:
+        expect(page.locator("#message")).to_contain_text("mention")
+        page.fill("#text", TEXT)
+        page.keyboard.press("Control+Enter")
+        page.wait_for_function("text => state.text === text", arg=TEXT)
+        yield page
 
 
 def read_gold(page, tmp_path):

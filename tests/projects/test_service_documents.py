@@ -1,11 +1,14 @@
 """Documents of the service: files and uploads, how far somebody is, search, order and the download of all."""
 
 import csv
+import errno
 import io
 import json
+import os
 import threading
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
@@ -494,3 +497,41 @@ def test_only_reviewers_add_documents(serve):
     find = find_globals(client)["Who"].__metadata__[0].dependency
     client.app.dependency_overrides[find] = lambda: workspace.Annotator("Eve", "annotator")
     assert upload(client, "a.txt", "a").status_code == 403 and fetch(client)["may_add"] is False
+
+
+def test_names_of_files_that_are_not_utf8_are_shown_as_far_as_they_are(serve, tmp_path):
+    write_files(tmp_path / "given", {"other.txt": "Well."})
+    for ending, content in ((b"txt", b"A heart attack."), (b"doc", b"")):
+        with open(os.path.join(os.fsencode(tmp_path / "given"), b"\xdcbung." + ending), "wb") as file:
+            file.write(content)
+    client = serve({})
+    assert list_names(client) == ["other", "\ufffdbung"]
+    assert [problem["file"] for problem in fetch(client)["problems"]["first"]] == ["\ufffdbung.doc"]
+    assert fetch(client, "documents/" + find_id(client, "\ufffdbung"))["text"] == "A heart attack."
+
+
+def test_forged_states_are_counted_and_stay(serve, tmp_path):
+    client = serve({"one.txt": "A heart attack."})
+    forged = b'{"document": "x", "annotator": "\\ud800", "state": "done"}\n' + b"[" * 100_000 + b"\n1" + b"9" * 5000
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "documents.jsonl").write_bytes(forged)
+    assert fetch(client)["problems"]["count"] == 3
+    answer = client.post(f"/documents/{find_id(client, 'one')}/state", json={"state": "done"})
+    assert answer.json()["state"] == "done"
+    assert (tmp_path / "folder" / "documents.jsonl").read_bytes().startswith(forged + b"\n")
+
+
+def test_what_there_is_no_space_for_is_not_said_to_be_kept(serve, tmp_path, monkeypatch):
+    client = serve({"one.txt": "A heart attack."})
+    state = f"/documents/{find_id(client, 'one')}/state"
+
+    def fail(*args, **options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, "write_bytes", fail)
+        for path, body in ((state, {"state": "done"}), ("/documents", {"name": "a.txt", "content": "Well."})):
+            answer = client.post(path, json=body)
+            assert answer.status_code == 507 and "not kept: no space left" in answer.json()["error"]
+    assert not [path for path in (tmp_path / "folder").rglob("*") if path.is_file()]
+    assert list_names(client, state="new") == ["one"]

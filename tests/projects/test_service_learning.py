@@ -1,8 +1,12 @@
 """The service learns from corrections: the split, the job, and which pipeline is in use."""
 
+import errno
 import json
+import os
+import shutil
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 import spacy
@@ -290,3 +294,54 @@ def test_uncertain_mentions_and_documents_come_first(nlp):
     # The same words again are no news.
     assert uncertainty.rate_document(doc) < sum(rates)
     assert uncertainty.rate_document(nlp("Nothing.")) == 0
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"[]", b"\xff", b'{"pipeline": [1]}'])
+def test_forged_reports_are_none(serve, tmp_path, content):
+    run = tmp_path / "learned" / "run-1"
+    run.mkdir(parents=True)
+    (run / "report.json").write_bytes(content)
+    client = serve()
+    assert client.get("/learning").status_code == 200
+    assert client.post("/learn/use", json={}).status_code == 409
+    (run / "progress.jsonl").write_bytes(content + b'\n{"step": "learning", "share": 0.5}\n{"st')
+    assert learning._read_steps(run)[-1] == {"step": "learning", "share": 0.5}
+
+
+def test_a_job_without_space_is_refused_and_leaves_nothing(serve, tmp_path, monkeypatch):
+    client = serve()
+
+    def fail(*args, **options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, "write_text", fail)
+        refused = client.post("/learn", json={})
+    assert refused.status_code == 507 and "no space left" in refused.json()["error"]
+    assert not [*(tmp_path / "learned").iterdir()]
+    assert client.get("/learning").json()["job"]["state"] == "none"
+
+
+def test_a_pipeline_is_not_served_if_that_can_not_be_kept(serve, saved, tmp_path, monkeypatch):
+    run = tmp_path / "learned" / "run-1"
+    shutil.copytree(saved, run / "pipeline")
+    report = {"pipeline": learn.hash_saved(run / "pipeline")}
+    (run / "report.json").write_text(json.dumps(report))
+    client = serve()
+
+    def fail(*args, **options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    changes = []
+    monkeypatch.setattr(learning.Worker, "served", property(lambda self: self._served, lambda *_: changes.append(1)))
+    with monkeypatch.context() as full:
+        full.setattr(Path, "write_text", fail)
+        assert client.post("/learn/use", json={}).status_code == 507
+    assert not changes and client.get("/learning").json()["in_use"] is None
+    (tmp_path / "rules.jsonl").write_text("{")
+    monkeypatch.undo()
+    refused = client.post("/learn/use", json={})
+    assert refused.status_code == 409 and "rules.jsonl" in refused.json()["error"]
+    assert client.get("/learning").json()["in_use"] is None
+    (tmp_path / "rules.jsonl").unlink()
+    assert client.post("/learn/use", json={}).json()["in_use"] == "run-1"

@@ -1,7 +1,11 @@
 """The same words elsewhere: rules of the service, and corrections of all documents at once."""
 
+import errno
 import json
+import os
+import threading
 from contextlib import ExitStack
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -237,3 +241,73 @@ def test_rule_files_follow_the_pipeline_until_they_are_written(make_nlp, tmp_pat
     file.change(served, [rule_file.MentionRule(name="fever", kb_id=None)], [], 5)
     file.apply(served)
     assert [rule.name for rule in nlp.get_pipe("mention_rules").rules] == ["flu", "fever"]
+
+
+def test_many_rules_are_added_at_once_whatever_ids_are_missing(serve, tmp_path, monkeypatch):
+    rows = [{"name": f"heart {n}", "kb_id": "C1" if n in (0, 3, 299) else "C0027051"} for n in range(300)]
+    (tmp_path / "rules.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    calls = []
+    add = rule_file.MentionRules.add
+    monkeypatch.setattr(rule_file.MentionRules, "add", lambda self, rules: (calls.append(1), add(self, rules)))
+    with pytest.warns(UserWarning, match="3 of 300 rules"):
+        client = serve()
+    assert len(calls) < 60
+    listed = client.get("/rules").json()["rules"]
+    assert [row["name"] for row in listed] == [row["name"] for row in rows]
+    assert [row["applies"] for row in listed] == [row["kb_id"] != "C1" for row in rows]
+
+
+def test_a_file_of_rules_that_is_damaged_meanwhile_is_named_and_stays(serve, tmp_path):
+    client = serve()
+    path = tmp_path / "rules.jsonl"
+    path.write_text("{")
+    for answer in (client.get("/rules"), client.post("/rules", json={"name": "cold", "skip": True})):
+        assert answer.status_code == 409 and "rules.jsonl': line 1" in answer.json()["error"]
+    assert path.read_text() == "{"
+    assert link(client, "A heart attack.") == [("heart attack", "C0027051", False)]
+
+
+def test_what_there_is_no_space_for_is_not_said_to_be_kept(serve, tmp_path, monkeypatch):
+    client = serve()
+    post(client, "/rules", name="cold", skip=True)
+    before = (tmp_path / "rules.jsonl").read_bytes()
+
+    def fail(*args, **options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    bodies = {
+        "/rules": {"name": "heart attack", "skip": True},
+        "/rules/remove": {"names": ["cold"]},
+        "/same": {"words": "heart attack", "correction": DECISION, "scope": "documents"},
+    }
+    with monkeypatch.context() as full:
+        for step in ("write_bytes", "write_text"):
+            full.setattr(Path, step, fail)
+        for path, body in bodies.items():
+            assert "not kept: no space left" in post(client, path, 507, **body)["error"], path
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"rules.jsonl"}
+    assert (tmp_path / "rules.jsonl").read_bytes() == before
+    assert [row["name"] for row in client.get("/rules").json()["rules"]] == ["cold"]
+
+
+def test_a_batch_has_one_pipeline_to_its_answers(make_nlp):
+    worker = working.Worker(make_nlp(), limits.ServiceSettings())
+    begun, go_on = threading.Event(), threading.Event()
+    seen = []
+
+    def answer(docs):
+        seen.append(worker.served)
+        begun.set()
+        assert go_on.wait(20)
+        seen.append(worker.served)
+
+    job = worker.put(["A heart attack."], answer)
+    assert begun.wait(20)
+    other = working.Served(make_nlp())
+    change = threading.Thread(target=setattr, args=(worker, "served", other))
+    change.start()
+    change.join(0.2)
+    go_on.set()
+    job.result(20)
+    change.join(20)
+    assert seen[0] is seen[1] is not other and worker.served is other

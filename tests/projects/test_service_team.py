@@ -385,3 +385,11 @@ def test_the_command_gives_lists_and_takes_away(tmp_path):
         assert refused.returncode == 1 and reason in refused.stderr and refused.stderr.count("\n") == 1
     assert "lets nobody in" in run("remove", folder, "Anna").stdout
     assert "whoever reaches the service" in run("list", str(tmp_path / "none")).stdout
+
+
+@pytest.mark.parametrize("target", ["away.jsonl", "tokens.jsonl"])
+def test_a_link_to_tokens_that_leads_nowhere_lets_nobody_in(team, target):
+    path = team.folder / "tokens.jsonl"
+    path.unlink()
+    path.symlink_to(team.folder / target)
+    assert team.open().get("/team").status_code == team.open("Rita").get("/team").status_code == 401

@@ -1,7 +1,6 @@
 """Requests that find, keep and export corrections."""
 
 import asyncio
-import errno
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -9,19 +8,18 @@ from typing import Any
 
 from export import ExportRequest, export_doc
 from fastapi import FastAPI
-from filelock import Timeout
 from gold import Correction, GoldRequest, Unseen, find_gold, keep_gold
+from keeping import explain_unkept
 from limits import StrictRequest, Text, check_texts
 from starlette.exceptions import HTTPException
-from worker import Worker, ask, too_late
+from worker import Worker, ask
 from workspace import Annotator, Who, Workspace
 
 from spacy_sapbert.annotations import NIL
 from spacy_sapbert.linker import SapbertLinker
 
 UNKNOWN_ID = "No concept of the terminology has the id '{:.100}'. Case and prefix count."
-# What a system says when a disk, or what a user may have of it, is full.
-FULL = (errno.ENOSPC, errno.EDQUOT)
+NO_GOLD = "Corrections are not kept here: start the service with `--gold FILE` or `--folder FOLDER`."
 
 
 class OffsetRequest(StrictRequest):
@@ -82,9 +80,7 @@ def add_gold(app: FastAPI, worker: Worker, workspace: Workspace) -> None:
     def find_file(who: Annotator) -> Path:
         path = workspace.find_gold(who)
         if path is None:
-            raise HTTPException(
-                409, "Corrections are not kept here: start the service with `--gold FILE` or `--folder FOLDER`."
-            )
+            raise HTTPException(409, NO_GOLD)
         return path
 
     @app.post("/gold/find")
@@ -100,17 +96,11 @@ def add_gold(app: FastAPI, worker: Worker, workspace: Workspace) -> None:
         check([request.text], request.spans)
         signed = request.sign(who.name) if who.name else request
         try:
-            return {"kept": keep_gold(path, signed, timeout=settings.max_seconds)}
+            with explain_unkept(settings):
+                return {"kept": keep_gold(path, signed, timeout=settings.max_seconds)}
         except Unseen as error:
             hint = "Link the text with `gold` to see it, and send it back as `seen`."
             raise HTTPException(412, f"The corrections of this text have changed: {error}. {hint}") from None
-        except Timeout:
-            raise too_late(settings.max_seconds) from None
-        except OSError as error:
-            if error.errno not in FULL:
-                raise
-            hint = "Free some space for the file of `--gold`, and send the correction again."
-            raise HTTPException(507, f"The correction is not kept: no space left. {hint}") from error
 
     @app.post("/export")
     async def export(request: ExportRequest) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple
 
-from corrections import FULL
 from document_files import Columns, Problem, UnclearColumns
 from documents import (
     Document,
@@ -18,14 +17,14 @@ from documents import (
 from download import Form, Part, dump_corrections, dump_mentions
 from fastapi import FastAPI, Query
 from fastapi.responses import JSONResponse
-from filelock import Timeout
 from gold import find_gold
+from keeping import explain_unkept
 from limits import StrictRequest, Text
 from pydantic import BaseModel, ConfigDict, Field
 from ratings import Rated, Ratings
 from spacy.tokens import Doc
 from starlette.exceptions import HTTPException
-from worker import CHARACTERS_AT_ONCE, Worker, ask, too_late
+from worker import CHARACTERS_AT_ONCE, Worker, ask
 from workspace import Annotator, Reviewer, Who, Workspace
 
 NO_FOLDER = "Nothing is kept here: start the service with `--folder FOLDER`."
@@ -151,7 +150,8 @@ def _add_changes(app: FastAPI, documents: Documents, workspace: Workspace) -> No
     def upload(request: UploadRequest, who: Reviewer) -> Any:
         columns = Columns(request.text_column, request.name_column)
         try:
-            added, problems = documents.add(request.name, request.content, columns)
+            with explain_unkept(workspace.settings):
+                added, problems = documents.add(request.name, request.content, columns)
         except NoPlace:
             raise HTTPException(409, NO_FOLDER) from None
         except UnclearColumns as error:
@@ -161,19 +161,16 @@ def _add_changes(app: FastAPI, documents: Documents, workspace: Workspace) -> No
         except OtherContent:
             taken = f"Another file {request.name!r:.100} is there already, with other content."
             raise HTTPException(409, f"{taken} Give this one another name.") from None
-        except (Timeout, OSError) as error:
-            raise _explain(error, workspace) from error
         return {"added": [_describe(document) for document in added], "problems": _describe_problems(problems)}
 
     @app.post("/documents/{document_id}/state")
     def set_state(document_id: str, request: StateRequest, who: Who) -> dict[str, Any]:
         _find(documents, document_id, who)
         try:
-            documents.keep_state(who, document_id, request.state)
+            with explain_unkept(workspace.settings):
+                documents.keep_state(who, document_id, request.state)
         except NoPlace:
             raise HTTPException(409, NO_FOLDER) from None
-        except (Timeout, OSError) as error:
-            raise _explain(error, workspace) from error
         return _describe(_find(documents, document_id, who))
 
 
@@ -227,13 +224,3 @@ def _describe(document: Document) -> dict[str, Any]:
 
 def _describe_problems(problems: Sequence[Problem]) -> dict[str, Any]:
     return {"count": len(problems), "first": [problem._asdict() for problem in problems[:MAX_PROBLEMS]]}
-
-
-def _explain(error: Timeout | OSError, workspace: Workspace) -> Exception:
-    if isinstance(error, Timeout):
-        return too_late(workspace.settings.max_seconds)
-    if error.errno not in FULL:
-        return error
-    return HTTPException(
-        507, "Nothing is kept: no space left. Free some space for the folder of `--folder`, and try again."
-    )

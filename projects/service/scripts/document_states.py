@@ -5,6 +5,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from limits import Text
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from spacy_sapbert.files import find_stamp, lock_folder, write_whole
@@ -15,8 +16,8 @@ State = Literal["new", "begun", "done"]
 class _StateRow(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    document: str
-    annotator: str
+    document: Text
+    annotator: Text
     state: Literal["begun", "done"]
 
 

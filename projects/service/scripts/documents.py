@@ -251,7 +251,8 @@ def _scan(folder: str, prefix: str, inside: Path, problems: list[Problem]) -> It
         problems.append(Problem(prefix or ".", 0, f"it can't be read: {error.strerror}"))
         return
     for entry in entries:
-        label = prefix + entry.name
+        # Other systems write names that are not UTF-8.
+        label = prefix + os.fsencode(entry.name).decode("utf8", "replace")
         # Hidden files, and those that are being written.
         if entry.name.startswith(".") or entry.name.endswith(".part"):
             continue

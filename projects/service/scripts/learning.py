@@ -16,11 +16,13 @@ from documents import Documents
 from fastapi import FastAPI
 from filelock import Timeout
 from gold import Correction
+from keeping import explain_unkept
 from learn import LOCK, find_reason, hash_saved
 from lessons import CorrectedText, dump_lessons, split_lessons, summarise_lessons
 from limits import StrictRequest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from review import list_team_gold, read_settled, read_team
+from rule_file import UnreadableRules
 from starlette.exceptions import HTTPException
 from worker import Served, Worker
 from workspace import Annotator, Reviewer, Who, Workspace
@@ -133,15 +135,14 @@ class Learning:
             if self._is_running():
                 raise HTTPException(409, "A job is learning already. Wait for its end, or stop it.")
             folder.mkdir(parents=True, exist_ok=True)
+            lessons = self._list_lessons()
             run = folder / f"run-{max(map(_get_number, _list_runs(folder)), default=0) + 1}"
             run.mkdir()
-            lessons = self._list_lessons()
-            (run / "corrections.jsonl").write_text(dump_lessons(lessons), encoding="utf8")
-            source = self._source
-            if source is None:
-                source = SavedSource(str(run / "source"))
-                assert self._served is not None
-                self._served.nlp.to_disk(source.pipeline)
+            try:
+                source = self._prepare(run, lessons)
+            except BaseException:
+                shutil.rmtree(run, ignore_errors=True)
+                raise
             options = ["--share", str(request.share), "--seed", str(request.seed), "--with-parent"]
             options += [] if source.code is None else ["--code", str(source.code)]
             paths = [source.pipeline, str(run / "corrections.jsonl"), str(run)]
@@ -151,6 +152,15 @@ class Learning:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, **outputs)
             self._run = run
             self._state = "running"
+
+    def _prepare(self, run: Path, lessons: Sequence[CorrectedText]) -> SavedSource:
+        """Write what a job reads, and say where the pipeline is."""
+        (run / "corrections.jsonl").write_text(dump_lessons(lessons), encoding="utf8")
+        if self._source is not None:
+            return self._source
+        assert self._served is not None
+        self._served.nlp.to_disk(run / "source")
+        return SavedSource(str(run / "source"))
 
     def _list_lessons(self) -> list[CorrectedText]:
         """List what a team agrees on. Of a document that is done, what nobody has marked is no mention, unless people
@@ -200,15 +210,13 @@ class Learning:
             self._is_running()
             folder = self._get_folder()
             report = self._read_report()
-            if report is None or not report.get("pipeline"):
+            if report is None or not isinstance(report.get("pipeline"), str):
                 raise HTTPException(409, "There is no learned pipeline to use. Learn first.")
             used = self._check_use()
             run = report["run"]
             if used.runs[-1:] == [run]:
                 raise HTTPException(409, "The learned pipeline is in use already.")
-            new = InUse(runs=[*used.runs, run], hashes=[*used.hashes, report["pipeline"]])
-            self._serve(new)
-            self._write_use(folder, new)
+            self._serve(folder, InUse(runs=[*used.runs, run], hashes=[*used.hashes, report["pipeline"]]))
 
     def back(self) -> None:
         """Return to the pipeline that was in use before."""
@@ -217,9 +225,7 @@ class Learning:
             used = self._check_use()
             if not used.runs:
                 raise HTTPException(409, "The pipeline that the service was started with is in use.")
-            new = InUse(runs=used.runs[:-1], hashes=used.hashes[:-1])
-            self._serve(new)
-            self._write_use(folder, new)
+            self._serve(folder, InUse(runs=used.runs[:-1], hashes=used.hashes[:-1]))
 
     def _check_use(self) -> InUse:
         try:
@@ -227,30 +233,36 @@ class Learning:
         except ValueError as error:
             raise HTTPException(409, str(error)) from None
 
-    def _serve(self, used: InUse) -> None:
+    def _serve(self, folder: Path, used: InUse) -> None:
+        """Change the pipeline in use, and keep which one it is: both or neither."""
+        served = self._load(used)
+        # Moved into place last.
+        with write_whole(folder / "in_use.json") as temporary:
+            temporary.write_text(used.model_dump_json(), encoding="utf8")
+            try:
+                self._worker.served = served
+            except UnreadableRules as error:
+                raise HTTPException(409, str(error)) from None
+
+    def _load(self, used: InUse) -> Served:
         if used.runs:
             try:
                 pipeline = self._find_pipeline(used)
             except ValueError as error:
                 raise HTTPException(409, str(error)) from None
-            self._worker.served = Served(load_pipeline(pipeline))
-        elif self._served is not None:
-            self._worker.served = self._served
-        else:
-            assert self._source is not None
-            self._worker.served = Served(load_pipeline(self._source.pipeline))
-
-    def _write_use(self, folder: Path, used: InUse) -> None:
-        with write_whole(folder / "in_use.json") as temporary:
-            temporary.write_text(used.model_dump_json(), encoding="utf8")
+            return Served(load_pipeline(pipeline))
+        if self._served is not None:
+            return self._served
+        assert self._source is not None
+        return Served(load_pipeline(self._source.pipeline))
 
     def _read_report(self) -> dict[str, Any] | None:
         """Read the report of the last job that has ended well."""
         runs = [run for run in _list_runs(self._get_folder()) if (run / "report.json").is_file()]
         for run in sorted(runs, key=_get_number, reverse=True):
-            with suppress(ValueError, OSError):
-                report = json.loads((run / "report.json").read_bytes())
-                if isinstance(report, dict):
+            with suppress(OSError):
+                report = _read_object((run / "report.json").read_bytes())
+                if report is not None:
                     return {**report, "run": run.name}
         return None
 
@@ -286,13 +298,19 @@ def _get_number(run: Path) -> int:
 
 
 def _read_steps(run: Path) -> Sequence[dict[str, Any]]:
-    steps = []
     with suppress(OSError):
-        for line in (run / "progress.jsonl").read_text(encoding="utf8").splitlines():
-            # The last line may be half written.
-            with suppress(ValueError):
-                steps.append(json.loads(line))
-    return steps
+        steps = map(_read_object, (run / "progress.jsonl").read_bytes().split(b"\n"))
+        # The last line may be half written.
+        return [step for step in steps if step is not None]
+    return []
+
+
+def _read_object(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) else None
 
 
 def add_learning(
@@ -307,7 +325,8 @@ def add_learning(
 
     @app.post("/learn")
     def start(request: LearnRequest, who: Reviewer) -> dict[str, Any]:
-        learning.start(request)
+        with explain_unkept(worker.settings):
+            learning.start(request)
         return learning.describe(who)
 
     @app.post("/learn/stop")
@@ -317,10 +336,12 @@ def add_learning(
 
     @app.post("/learn/use")
     def use(request: NoRequest, who: Reviewer) -> dict[str, Any]:
-        learning.use()
+        with explain_unkept(worker.settings):
+            learning.use()
         return learning.describe(who)
 
     @app.post("/learn/back")
     def back(request: NoRequest, who: Reviewer) -> dict[str, Any]:
-        learning.back()
+        with explain_unkept(worker.settings):
+            learning.back()
         return learning.describe(who)

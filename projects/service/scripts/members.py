@@ -82,7 +82,14 @@ class Members:
     def need_tokens(self) -> bool:
         """Whether requests need a token. A file without a token lets nobody in, so that the service does not open when
         the last person is removed."""
-        return self.path is not None and self.path.exists()
+        if self.path is None:
+            return False
+        try:
+            # Of a link, not what it leads to: while that is away, the service does not open either.
+            self.path.lstat()
+        except FileNotFoundError:
+            return False
+        return True
 
     @property
     def bad_lines(self) -> int:

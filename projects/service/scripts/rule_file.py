@@ -12,6 +12,10 @@ from spacy_sapbert.files import lock_folder
 from spacy_sapbert.rules import RULES_FILE, MentionRule, MentionRules, fold_name, read_rules, write_rules
 
 
+class UnreadableRules(OSError):
+    """The file of rules is damaged, or may not be read."""
+
+
 class RuleFile:
     """Rules that are kept in the folder of a service. Until somebody changes one, those of the pipeline count."""
 
@@ -22,7 +26,7 @@ class RuleFile:
         """Read the rules that count."""
         if self.path is None or not self.path.exists():
             return list_served_rules(served)
-        return read_rules(self.path)
+        return _read(self.path)
 
     def change(
         self, served: Served, add: Sequence[MentionRule], remove: Sequence[str], seconds: float
@@ -47,7 +51,7 @@ class RuleFile:
         """Let the pipeline have the rules of the file. Those whose ids its terminology lacks are left out."""
         if self.path is None or not self.path.exists():
             return
-        rules = read_rules(self.path)
+        rules = _read(self.path)
         component = find_component(served.nlp)
         if component is None:
             if not rules:
@@ -57,7 +61,7 @@ class RuleFile:
             component = find_component(served.nlp)
             assert component is not None
         component.remove([rule.name for rule in component.rules])
-        left_out = sum(not _add(component, rule) for rule in rules)
+        left_out = _add(component, rules)
         if left_out:
             warnings.warn(
                 f"{left_out} of {len(rules)} rules in '{self.path}' do not apply, because the terminology lacks their "
@@ -66,13 +70,22 @@ class RuleFile:
             )
 
 
-def _add(component: MentionRules, rule: MentionRule) -> bool:
-    """Add a rule if the terminology has its id."""
+def _read(path: Path) -> list[MentionRule]:
     try:
-        component.add([rule])
+        return read_rules(path)
+    except OSError as error:
+        raise UnreadableRules(str(error)) from error
+
+
+def _add(component: MentionRules, rules: Sequence[MentionRule]) -> int:
+    """Add the rules whose ids the terminology has, and count the others."""
+    try:
+        # At once, because each call takes as long as there are rules.
+        component.add(rules)
     except ValueError:
-        return False
-    return True
+        half = len(rules) // 2
+        return _add(component, rules[:half]) + _add(component, rules[half:]) if half else 1
+    return 0
 
 
 def find_component(nlp: Language) -> MentionRules | None:

@@ -8,17 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from corrections import FULL, UNKNOWN_ID, OffsetRequest, find_unknown_id
+from corrections import NO_GOLD, UNKNOWN_ID, OffsetRequest, find_unknown_id
 from documents import Documents
 from fastapi import FastAPI
-from filelock import Timeout
 from gold import Correction, GoldRequest, Place, Span, find_gold, keep_all
+from keeping import explain_unkept
 from limits import StrictRequest, Text, check_texts
 from pydantic import Field, model_validator
-from rule_file import RuleFile, list_served_rules
+from rule_file import RuleFile, UnreadableRules, list_served_rules
 from starlette.exceptions import HTTPException
 from typing_extensions import Self
-from worker import Worker, ask, too_late
+from worker import Worker, ask
 from workspace import Annotator, Reviewer, Who, Workspace
 
 from spacy_sapbert.context import MentionContext
@@ -28,7 +28,6 @@ from spacy_sapbert.rules import MOST_CHARACTERS, MentionRule, is_same_name
 _LETTERS = r"\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = rf"[^\W{_LETTERS}]"
 MOST_PLACES = 20_000
-NO_GOLD = "Corrections are not kept here: start the service with `--gold FILE` or `--folder FOLDER`."
 NO_RULES = "Rules are not kept here: start the service with `--folder FOLDER`."
 
 Words = Annotated[Text, Field(min_length=1, max_length=MOST_CHARACTERS)]
@@ -225,14 +224,8 @@ def add_same_words(app: FastAPI, worker: Worker, workspace: Workspace, documents
         return {"count": sum(len(one.withdrawn) for one in requests)}
 
     def _keep(path: Path, choose: Any) -> list[GoldRequest]:
-        try:
+        with explain_unkept(settings):
             return keep_all(path, choose, timeout=settings.max_seconds)
-        except Timeout:
-            raise too_late(settings.max_seconds) from None
-        except OSError as error:
-            if error.errno not in FULL:
-                raise
-            raise HTTPException(507, "Nothing is kept: no space left. Free some space, and try again.") from error
 
     def describe(rule: MentionRule) -> dict[str, Any]:
         concept = None if rule.kb_id is None else worker.served.linker.terminology.get(rule.kb_id)
@@ -240,17 +233,21 @@ def add_same_words(app: FastAPI, worker: Worker, workspace: Workspace, documents
 
     async def change(add: Sequence[MentionRule] = (), remove: Sequence[str] = ()) -> dict[str, Any]:
         try:
-            replaced = await asyncio.to_thread(rule_file.change, worker.served, add, remove, settings.max_seconds)
+            with explain_unkept(settings):
+                replaced = await asyncio.to_thread(rule_file.change, worker.served, add, remove, settings.max_seconds)
         except KeyError as error:
             raise HTTPException(404, str(error.args[0])) from None
-        except Timeout:
-            raise too_late(settings.max_seconds) from None
+        except UnreadableRules as error:
+            raise HTTPException(409, str(error)) from None
         # In the thread of the pipeline, so that no text is in it.
         await ask(worker, [], lambda _: rule_file.apply(worker.served))
-        return {**list_rules(), "replaced": [*map(describe, replaced)]}
+        return {**await asyncio.to_thread(list_rules), "replaced": [*map(describe, replaced)]}
 
     def list_rules() -> dict[str, Any]:
-        rules = rule_file.read(worker.served)
+        try:
+            rules = rule_file.read(worker.served)
+        except UnreadableRules as error:
+            raise HTTPException(409, str(error)) from None
         applied = {rule.name for rule in list_served_rules(worker.served)}
         rows = [{**describe(rule), "applies": rule.name in applied} for rule in rules]
         return {"rules": rows, "keeps": rule_file.path is not None}

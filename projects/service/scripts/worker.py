@@ -61,6 +61,8 @@ class Worker:
     """Run all requests in one thread. Texts of requests that wait together go through the pipeline together."""
 
     def __init__(self, nlp: Language, settings: ServiceSettings) -> None:
+        # Held by who replaces the pipeline, and for each batch from its first text to its answers.
+        self._using = threading.Lock()
         # What changes a pipeline before it is served.
         self.preparations: list[Callable[[Served], None]] = []
         self.served = Served(nlp)
@@ -77,9 +79,10 @@ class Worker:
 
     @served.setter
     def served(self, served: Served) -> None:
-        for prepare in self.preparations:
-            prepare(served)
-        self._served = served
+        with self._using:
+            for prepare in self.preparations:
+                prepare(served)
+            self._served = served
 
     def put(self, texts: list[str], answer: Callable[[Sequence[Doc]], Any]) -> Future[Any]:
         """Put texts, perhaps none, into the queue. The thread makes the answer of their documents."""
@@ -92,7 +95,8 @@ class Worker:
             jobs = [self.jobs.get()]
             while len(jobs) < self.settings.batch_size and not self.jobs.empty():
                 jobs.append(self.jobs.get())
-            self._link(jobs)
+            with self._using:
+                self._link(jobs)
 
     def _link(self, jobs: Sequence[Job]) -> None:
         try:
