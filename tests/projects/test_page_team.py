@@ -197,7 +197,9 @@ def test_a_place_is_shown_in_its_own_text_beside_an_open_document(team):
     decide(ben, "cold", "#nil")
     anna.evaluate("state.saving")
     ben.evaluate("state.saving")
-    carla.evaluate("() => ask('documents', { name: 'other.txt', content: 'Fever and nothing else, as far as we can tell.' })")
+    carla.evaluate(
+        "() => ask('documents', { name: 'other.txt', content: 'Fever and nothing else, as far as we can tell.' })"
+    )
     carla.evaluate("showList().then(() => openDocument(list.first.id))")
     expect(carla.locator("#document-name")).to_have_text("other")
     carla.wait_for_function("state.text.startsWith('Fever')")
