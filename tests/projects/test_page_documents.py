@@ -312,3 +312,18 @@ def test_a_phone_has_the_list_behind_its_heading(open_page, scheme):
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.click("#document-done")
     expect_document(page, "c long")
+
+
+@pytest.mark.parametrize("width", [820, 1024, 1280, 1700])
+def test_candidates_keep_their_room_beside_the_guidelines(open_page, tmp_path, width):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "guidelines.md").write_text("Take the longest name.")
+    page = open_page(viewport={"width": width, "height": 900})
+    page.locator("#linked .mention").first.click()
+    expect(page.locator(".candidate").first).to_be_visible()
+    page.keyboard.press("g")
+    expect(page.locator("#guidelines")).to_be_visible()
+    assert page.locator(".candidate strong").first.bounding_box()["width"] > 60
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.keyboard.press("g")
+    expect(page.locator("#documents")).to_be_visible()

@@ -1,6 +1,7 @@
 """The same words elsewhere on the service's page: in a text, in all documents, and always."""
 
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -60,6 +61,7 @@ def test_the_other_places_of_a_text_are_one_step(page, tmp_path):
     reject(page, "heart attack")
     expect(page.locator("#same-text")).to_have_text("2 more in this text")
     expect(page.locator("#same-documents")).to_have_text("5 in all documents")
+    expect(page.locator("#same-words")).to_have_text("“heart attack” also:")
     page.keyboard.press("t")
     expect(page.locator("#message")).to_have_text("Saved: 2 more in this text.")
     expect(page.locator("#same")).to_be_hidden()
@@ -138,6 +140,14 @@ def test_a_rule_is_made_listed_undone_and_removed(page, tmp_path):
     page.get_by_role("button", name="Remove the rule").click()
     expect(page.locator("#message")).to_contain_text("is removed")
     assert (tmp_path / "rules.jsonl").read_text() == ""
+
+
+def test_the_rule_of_a_confirmed_proposal_names_its_concept(page):
+    page.locator("#linked .mention", has_text="heart attack").first.focus()
+    page.keyboard.press("c")
+    expect(page.locator("#same-always")).to_be_visible()
+    page.keyboard.press("f")
+    expect(page.locator("#message")).to_have_text(re.compile("^From now on, “heart attack” is .+ · C0027051.$"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

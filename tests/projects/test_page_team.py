@@ -143,6 +143,7 @@ def test_annotators_decide_alone_and_a_reviewer_settles(team, browser):
     carla.keyboard.press("Enter")
     expect(carla.locator("#open-places")).to_have_text("1 place to settle")
     expect(carla.locator("#open-places")).to_be_focused()
+    expect(carla.locator("#message")).to_have_text("Settled.")
     expect(get_mention(carla, "heart attack")).to_contain_text("✓ Myocardial", ignore_case=True)
     # Another decision than those that are offered.
     carla.fill("#text", "a cold")
@@ -188,3 +189,22 @@ def test_the_team_fits_a_phone(team, scheme, width, height, tmp_path):
     assert form.evaluate(FIND_FAINT) == []
     form.screenshot(path=tmp_path / f"login_{scheme}_{width}.png")
     assert form.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_place_is_shown_in_its_own_text_beside_an_open_document(team):
+    anna, ben, carla = map(team, PEOPLE)
+    decide(anna, "cold")
+    decide(ben, "cold", "#nil")
+    anna.evaluate("state.saving")
+    ben.evaluate("state.saving")
+    carla.evaluate(
+        "() => ask('documents', { name: 'other.txt', content: 'Fever and nothing else, as far as we can tell.' })"
+    )
+    carla.evaluate("showList().then(() => openDocument(list.first.id))")
+    expect(carla.locator("#document-name")).to_have_text("other")
+    carla.wait_for_function("state.text.startsWith('Fever')")
+    carla.click("#team summary")
+    carla.get_by_role("button", name="Show the place").click()
+    expect(carla.locator("#mention")).to_have_text("cold")
+    expect(carla.locator("#document-bar")).to_be_hidden()
+    assert carla.evaluate("state.text") == TEXT

@@ -1,6 +1,9 @@
 "use strict";
 // Where a mention starts and ends: moved by keys, and with handles at both ends.
 const WORD = /[\p{L}\p{M}\p{N}]+|\S/gu;
+// Signs that no mention starts with, and those that none ends with, unless it is moved by characters.
+const CLOSING = /^[\p{Pe},;:.!?]/u;
+const OPENING = /\p{Ps}$/u;
 const LONGEST_MENTION = 200; // as of a selection
 const bounds = { text: null, word: null, character: null }; // of the text that was last asked for
 
@@ -11,8 +14,10 @@ function listBounds(unit) {
     const starts = new Set(characters.map(({ index }) => index));
     const ends = new Set(characters.map(({ index, segment }) => index + segment.length));
     const words = [...state.text.matchAll(WORD)];
-    const wordStarts = words.map(({ index }) => index).filter((place) => starts.has(place));
-    const wordEnds = words.map(({ index, 0: word }) => index + word.length).filter((place) => ends.has(place));
+    const openers = words.filter(({ 0: word }) => !CLOSING.test(word));
+    const closers = words.filter(({ 0: word }) => !OPENING.test(word));
+    const wordStarts = openers.map(({ index }) => index).filter((place) => starts.has(place));
+    const wordEnds = closers.map(({ index, 0: word }) => index + word.length).filter((place) => ends.has(place));
     Object.assign(bounds, {
       text: state.text,
       word: { start: wordStarts, end: wordEnds },

@@ -42,6 +42,7 @@ function showSame() {
   const here = listHere().length;
   const all = here + offer.count;
   const mayRule = !byId("rules").hidden;
+  byId("same-words").textContent = `“${offer.words}” also:`;
   byId("same-text").textContent = `${here} more in this text`;
   byId("same-text").hidden = !here;
   byId("same-documents").textContent = `${all} in all documents`;
@@ -84,7 +85,7 @@ async function correctDocuments() {
   try {
     const { changed, count, documents } = await ask("same", { words, correction, scope: "documents", text });
     step.same = { undo: "same/undo", body: { correction, places: changed } };
-    const told = `Saved: ${countSame(count + spans.length)}, in ${documents + (spans.length ? 1 : 0)} documents.`;
+    const told = `Saved: ${countSame(count + spans.length)}, in ${tellCount(documents + (spans.length ? 1 : 0), "document")}.`;
     if (text !== state.text) return say(told);
     state.undo.push(step);
     if (spans.length) changeSame(spans, span, told);
@@ -107,7 +108,9 @@ async function correctAlways() {
     if (text !== state.text) return;
     state.undo.push({ spans: [], withdrawn: [], same });
     await link();
-    say(`From now on, “${words}” is ${span.rejected ? "not a mention" : span.name || "no concept"}.`);
+    const kb_id = span.rejected ? null : span.kb_id;
+    const rule = rules.find((rule) => rule.kb_id === kb_id);
+    say(`From now on, “${words}” is ${tellMeaning({ kb_id, concept: span.name || rule?.concept })}.`);
   } catch (error) {
     say(error.message, true);
   }
@@ -144,9 +147,14 @@ function listRules(rules) {
   byId("rule-list").replaceChildren(...rules.map(makeRule));
 }
 
-function makeRule({ name, kb_id, concept, author, made, applies }) {
-  const meaning = kb_id === null ? "not a mention" : kb_id === "NIL" ? "no concept" : [concept, kb_id].filter(Boolean).join(" · ");
-  const facts = [meaning, author && `by ${author}`, made.slice(0, 10), !applies && "does not apply: the terminology lacks this id"];
+function tellMeaning({ kb_id, concept }) {
+  if (kb_id === null) return "not a mention";
+  return kb_id === "NIL" ? "no concept" : [concept, kb_id].filter(Boolean).join(" · ");
+}
+
+function makeRule(rule) {
+  const { name, author, made, applies } = rule;
+  const facts = [tellMeaning(rule), author && `by ${author}`, made.slice(0, 10), !applies && "does not apply: the terminology lacks this id"];
   const remove = make("button", { type: "button", textContent: "Remove", onclick: () => removeRule(name) });
   remove.setAttribute("aria-label", `Remove the rule: ${name}`);
   return make("li", {}, make("span", {}, make("strong", { textContent: name }), make("small", { textContent: facts.filter(Boolean).join(" · ") })), remove);

@@ -136,8 +136,8 @@ async function settle(text, place, spans) {
   const none = [{ start: place.start, end: place.end, label, rejected: true }];
   try {
     await ask("gold", { text, spans: countPoints(text, accepted.length ? accepted : none) });
-    say("Settled.");
     if (text === state.text) await refresh(text);
+    say("Settled.");
   } catch (error) {
     say(error.message, true);
   }
@@ -147,6 +147,8 @@ async function settle(text, place, spans) {
 
 async function showPlace(text, { start, end }) {
   if (text !== state.text) {
+    // The text of an open document stays what it is.
+    if (state.document) await closeDocument();
     byId("text").value = text;
     await link();
   }

@@ -314,7 +314,9 @@ def learn_from(pipeline: str, corrections: Path, output: Path, share: float, see
         parts = Parts.of(load_pipeline(pipeline))
         docs = run_lessons(parts, lessons)
         report["plan"], report["trials"] = choose_plan(parts, learning, seed, docs, progress)
-        report["note"] = "" if report["plan"] else "Nothing helped on parts of the documents to learn from."
+        report["note"] = (
+            "" if report["plan"] else "Nothing that was tried made the pipeline better, so it stays as it is."
+        )
         if report["plan"]:
             progress.tell("learning")
             report |= _learn_plan(parts, learning, held, report["plan"], seed, docs, output / "pipeline")
