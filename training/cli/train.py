@@ -164,9 +164,10 @@ def export(
         float, typer.Option(min=-1, max=1, help="The score that candidates need in linkers without one")
     ] = 0.0,
 ) -> None:
-    """Write an encoder folder from a run, average several, or store an encoder with other weights.
+    """Write an encoder folder from a run, an encoder or several.
 
-    A run gives the weights of its last checkpoint, or of another step.
+    A run gives the weights of its last checkpoint, or of another step. An encoder is stored with weights of another
+    type, and several are averaged.
     """
     from spacy_sapbert.encoder.settings import ENCODER_FILE
 

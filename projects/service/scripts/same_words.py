@@ -166,22 +166,14 @@ def _list_decided(span: Span) -> Span:
 
 
 def add_same_words(app: FastAPI, worker: Worker, workspace: Workspace, documents: Documents) -> None:
-    """Add the requests that correct the same words elsewhere, and those of rules."""
+    """Add the requests that correct the same words elsewhere."""
     settings = worker.settings
-    rule_file = RuleFile(workspace)
-    rule_file.apply(worker.served)
-    worker.preparations.append(rule_file.apply)
 
     def find_file(who: Annotator) -> Path:
         path = workspace.find_gold(who)
         if path is None:
             raise HTTPException(409, NO_GOLD)
         return path
-
-    def check_id(kb_id: str | None) -> None:
-        unknown = find_unknown_id(worker.served.linkers, () if kb_id is None else (kb_id,))
-        if unknown is not None:
-            raise HTTPException(422, UNKNOWN_ID.format(unknown))
 
     @app.post("/same/find")
     def find(request: FindSameRequest, who: Who) -> dict[str, Any]:
@@ -198,7 +190,7 @@ def add_same_words(app: FastAPI, worker: Worker, workspace: Workspace, documents
     @app.post("/same")
     def same(request: SameRequest, who: Who) -> dict[str, Any]:
         path = find_file(who)
-        check_id(request.correction.kb_id)
+        _check_id(worker, request.correction.kb_id)
         listed = [one for one in documents.list_documents(who) if one.text != request.text]
         texts = [one.text for one in listed]
         requests = _keep(path, partial(correct_same, texts=texts, request=request, who=who))
@@ -227,14 +219,23 @@ def add_same_words(app: FastAPI, worker: Worker, workspace: Workspace, documents
         with explain_unkept(settings):
             return keep_all(path, choose, timeout=settings.max_seconds)
 
+
+def add_rules(app: FastAPI, worker: Worker, workspace: Workspace) -> None:
+    """Add the requests of rules, and give the pipeline those that are kept."""
+    rule_file = RuleFile(workspace)
+    rule_file.apply(worker.served)
+    worker.preparations.append(rule_file.apply)
+
     def describe(rule: MentionRule) -> dict[str, Any]:
         concept = None if rule.kb_id is None else worker.served.linker.terminology.get(rule.kb_id)
         return {**rule.to_dict(), "concept": concept.canonical_name if concept else ""}
 
     async def change(add: Sequence[MentionRule] = (), remove: Sequence[str] = ()) -> dict[str, Any]:
         try:
-            with explain_unkept(settings):
-                replaced = await asyncio.to_thread(rule_file.change, worker.served, add, remove, settings.max_seconds)
+            with explain_unkept(worker.settings):
+                replaced = await asyncio.to_thread(
+                    rule_file.change, worker.served, add, remove, worker.settings.max_seconds
+                )
         except KeyError as error:
             raise HTTPException(404, str(error.args[0])) from None
         except UnreadableRules as error:
@@ -260,7 +261,7 @@ def add_same_words(app: FastAPI, worker: Worker, workspace: Workspace, documents
     async def add_rule(request: RuleRequest, who: Reviewer) -> dict[str, Any]:
         if rule_file.path is None:
             raise HTTPException(409, NO_RULES)
-        await asyncio.to_thread(check_id, request.kb_id)
+        await asyncio.to_thread(_check_id, worker, request.kb_id)
         return await change(add=[request.make_rule(who)])
 
     @app.post("/rules/remove")
@@ -268,3 +269,9 @@ def add_same_words(app: FastAPI, worker: Worker, workspace: Workspace, documents
         if rule_file.path is None:
             raise HTTPException(409, NO_RULES)
         return await change(remove=request.names)
+
+
+def _check_id(worker: Worker, kb_id: str | None) -> None:
+    unknown = find_unknown_id(worker.served.linkers, () if kb_id is None else (kb_id,))
+    if unknown is not None:
+        raise HTTPException(422, UNKNOWN_ID.format(unknown))

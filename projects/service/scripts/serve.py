@@ -35,7 +35,7 @@ from limits import LOOPBACK, VIEWER, Gate, ServiceSettings
 from linking import add_concepts, add_linking
 from prefix import Mounted, Stripped
 from review import add_team
-from same_words import add_same_words
+from same_words import add_rules, add_same_words
 from worker import Worker, check_alive
 from workspace import Workspace
 
@@ -63,6 +63,7 @@ def make_app(nlp: Language, settings: ServiceSettings, source: SavedSource | Non
     add_concepts(app, worker)
     add_team(app, worker, workspace)
     add_same_words(app, worker, workspace, documents)
+    add_rules(app, worker, workspace)
     add_guidelines(app, worker, workspace)
     add_learning(app, worker, workspace, documents, source)
     return app
