@@ -26,9 +26,9 @@ corpus-test: $(VENV)/.training $(VENV)/.test $(VENV)/.corpus
 slow-test: $(VENV)/.training $(VENV)/.test $(VENV)/.demo
 	$(BIN)/python $(PYTEST) --slow -m slow --ignore tests/papers
 
-# Every command of the papers' tables, on stand-ins: a quarter of an hour.
+# Every command of the papers' tables, on stand-ins, with open data and with licensed data side by side: a quarter of an hour.
 papers-test: $(VENV)/.training $(VENV)/.test $(VENV)/.demo
-	$(BIN)/python -m pytest tests/papers --slow
+	$(BIN)/python -m pytest tests/papers --slow --numprocesses 2 --dist loadgroup
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

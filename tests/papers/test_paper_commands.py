@@ -87,11 +87,14 @@ def with_data(tmp_path_factory):
     return world
 
 
+# Each copy of the checkout is worked on in one process.
+@pytest.mark.xdist_group("here")
 @pytest.mark.parametrize("command", HERE)
 def test_commands_run_with_open_data(here, command):
     here.run(command)
 
 
+@pytest.mark.xdist_group("with_data")
 @pytest.mark.parametrize("command", WITH_DATA)
 def test_commands_run_with_stand_ins(with_data, command):
     with_data.run(command)
@@ -128,6 +131,7 @@ def list_repeated():
     return [*tuned, *biosyn]
 
 
+@pytest.mark.xdist_group("with_data")
 def test_one_evaluation_fills_the_cells(with_data):
     """Beside each published figure of an encoder or of BioSyn on a corpus stands a measured one, comparable with it."""
     for command in [*WITH_DATA, *list_repeated()]:
