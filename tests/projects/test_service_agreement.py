@@ -205,6 +205,31 @@ def test_a_reviewer_gets_figures_places_and_tables(team):
     assert rita.get("/agreement").json()["count"] == 1
 
 
+def test_places_and_tables_name_the_document(team):
+    app, tokens = team
+    clients = {name: TestClient(app, "http://localhost:8000") for name in tokens}
+    for name, client in clients.items():
+        client.headers["Authorization"] = f"Bearer {tokens[name]}"
+    rita = clients["Rita"]
+    rita.post("/documents", json={"name": "ward.txt", "content": TEXT}).raise_for_status()
+    for name, id_ in (("Anna", "C0027051"), ("Ben", "NIL")):
+        clients[name].post("/gold", json={"text": TEXT, "spans": [make_span(2, 14, id_)]}).raise_for_status()
+    (document,) = rita.get("/documents").json()["documents"]
+    (row,) = rita.get("/agreement").json()["texts"]
+    assert row["document"] == document["id"]
+    for path in ("/agreement/table", "/team/export?format=csv"):
+        rows = csv.DictReader(rita.get(path).json()["content"].splitlines())
+        assert {row["document"] for row in rows} == {document["name"]}
+    # Nobody has finished it as long as one of those who work on it has not.
+    texts = []
+    for name in ("Anna", "Ben"):
+        clients[name].post(f"/documents/{document['id']}/state", json={"state": "done"}).raise_for_status()
+        texts.append(rita.get("/learning").json()["lessons"]["done"])
+    rita.post("/gold", json={"text": TEXT, "spans": [make_span(2, 14, "C0027051")]}).raise_for_status()
+    texts.append(rita.get("/learning").json()["lessons"]["done"])
+    assert texts == [0, 0, 1]  # and as long as a place is open
+
+
 def test_without_a_folder_there_is_no_team(make_nlp):
     client = TestClient(service.make_app(make_nlp(), limits.ServiceSettings()), "http://localhost:8000")
     for path in ("/agreement", "/agreement/table", "/team/export"):

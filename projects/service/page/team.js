@@ -93,13 +93,13 @@ async function showAgreement() {
     byId("agreement").hidden = !rows.length;
     const words = count === 1 ? "1 place to settle" : `${count} places to settle`;
     byId("open-places").textContent = count ? words : rows.length ? "Nothing to settle." : "No text has corrections of two annotators yet.";
-    byId("places").replaceChildren(...texts.flatMap(({ text, disagreements }) => disagreements.map((place) => makePlace(text, place))));
+    byId("places").replaceChildren(...texts.flatMap(({ text, document, disagreements }) => disagreements.map((place) => makePlace({ text, document }, place))));
   } catch (error) {
     say(error.message, true);
   }
 }
 
-function makePlace(text, place) {
+function makePlace({ text, document }, place) {
   const { start, end, words, kinds, said } = place;
   const before = start > AROUND ? `… ${text.slice(start - AROUND, start)}` : text.slice(0, start);
   const after = text.length > end + AROUND ? `${text.slice(end, end + AROUND)} …` : text.slice(end);
@@ -112,7 +112,7 @@ function makePlace(text, place) {
   }
   const row = make("li", {}, make("p", {}, ...around), make("small", { textContent: `differs: ${kinds.join(", ")}` }));
   row.append(...[...offers.values()].map(({ names, spans }) => makeOffer(text, place, names, spans)));
-  row.append(make("span", { className: "actions" }, make("button", { type: "button", textContent: "Show the place", onclick: () => showPlace(text, place) })));
+  row.append(make("span", { className: "actions" }, make("button", { type: "button", textContent: "Show the place", onclick: () => showPlace({ text, document }, place) })));
   return row;
 }
 
@@ -145,7 +145,8 @@ async function settle(text, place, spans) {
   byId("open-places").focus();
 }
 
-async function showPlace(text, { start, end }) {
+async function showPlace({ text, document }, { start, end }) {
+  if (document && document !== state.document?.id) await openDocument(document);
   if (text !== state.text) {
     // The text of an open document stays what it is.
     if (state.document) await closeDocument();

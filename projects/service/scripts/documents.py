@@ -21,7 +21,7 @@ from document_files import (
 )
 from document_states import DocumentStates, State
 from export import dump_lines
-from gold import find_gold
+from gold import find_gold, list_corrections
 from workspace import Annotator, Workspace
 
 from spacy_sapbert.exchange.documents import number_name
@@ -160,8 +160,16 @@ class Documents:
 
     def list_done(self) -> set[str]:
         """List the texts of documents that are done for all who have begun them."""
-        states = {} if self._states is None else self._states.list_all()
-        return {one.text for one in self.read().documents if states.get(one.id) == {"done"}}
+        if self._states is None:
+            return set()
+        documents = self.read().documents
+        states = self._states.list_all()
+        done = {one.text for one in documents if states.get(one.id) == {"done"}}
+        for name, path in self._workspace.list_gold_files().items():
+            finished = self._states.find(name)
+            texts = {text for text, spans in list_corrections(path).items() if spans}
+            done -= texts - {one.text for one in documents if finished.get(one.id) == "done"}
+        return done
 
     def list_problems(self) -> list[Problem]:
         """List what of all files is not used."""

@@ -3,12 +3,13 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal
 
 from agreement import Disagreement, Work, compare_all, list_disagreements, merge_decisions
 from corrections import OffsetRequest
+from documents import Documents
 from fastapi import FastAPI
 from gold import Span, dump_lines, list_corrections
 from starlette.exceptions import HTTPException
@@ -50,13 +51,13 @@ def dump_team(team: dict[str, Work]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def dump_team_table(team: dict[str, Work], linker: SapbertLinker) -> str:
-    """Write what all have decided as a table."""
+def dump_team_table(team: dict[str, Work], linker: SapbertLinker, titles: Mapping[str, str]) -> str:
+    """Write what all have decided as a table. A text without a title is named by how it begins."""
     columns = ("annotator", "document", "start", "end", "mention", "decision", "label")
     rows = (
         (
             name,
-            _shorten(text),
+            titles.get(text) or _shorten(text),
             span["start"],
             span["end"],
             text[span["start"] : span["end"]],
@@ -70,7 +71,9 @@ def dump_team_table(team: dict[str, Work], linker: SapbertLinker) -> str:
     return _write_table(columns, rows)
 
 
-def dump_disagreements(places: Iterable[Disagreement], names: Sequence[str], linker: SapbertLinker) -> str:
+def dump_disagreements(
+    places: Iterable[Disagreement], names: Sequence[str], linker: SapbertLinker, titles: Mapping[str, str]
+) -> str:
     """Write places about which people disagree as a table: a column for each of them, empty for who has not worked on
     the text."""
     columns = ("document", "start", "end", "words", "kinds", *names)
@@ -78,13 +81,14 @@ def dump_disagreements(places: Iterable[Disagreement], names: Sequence[str], lin
     def make_row(place: Disagreement) -> tuple[Any, ...]:
         words = place.text[place.start : place.end]
         said = [_tell_all(place, name, linker) for name in names]
-        return (_shorten(place.text), place.start, place.end, words, ", ".join(place.list_kinds()), *said)
+        title = titles.get(place.text) or _shorten(place.text)
+        return (title, place.start, place.end, words, ", ".join(place.list_kinds()), *said)
 
     return _write_table(columns, map(make_row, places))
 
 
 def _shorten(text: str) -> str:
-    """Name a text in a table by how it begins."""
+    """Say how a text begins."""
     return " ".join(text[:200].split())[:80]
 
 
@@ -121,13 +125,16 @@ def _count(work: Work) -> dict[str, int]:
     return {"texts": len(worked), "corrections": sum(map(len, worked))}
 
 
-def add_team(app: FastAPI, worker: Worker, workspace: Workspace) -> None:
+def add_team(app: FastAPI, worker: Worker, workspace: Workspace, documents: Documents) -> None:
     """Add the requests of a team."""
 
     def read() -> dict[str, Work]:
         if workspace.folder is None:
             raise HTTPException(409, "The service keeps no team's corrections here: start it with `--folder FOLDER`.")
         return read_team(workspace)
+
+    def list_titles() -> dict[str, str]:
+        return {document.text: document.name for document in documents.read().documents}
 
     def describe_place(place: Disagreement, at: Sequence[int]) -> dict[str, Any]:
         def describe(span: Span) -> dict[str, Any]:
@@ -159,11 +166,12 @@ def add_team(app: FastAPI, worker: Worker, workspace: Workspace) -> None:
         texts: dict[str, dict[str, Any]] = {}
         request = OffsetRequest(utf16=utf16)
         offsets: dict[str, Sequence[int]] = {}
+        ids = {document.text: document.id for document in documents.read().documents}
         for place in islice(places, MOST_ROWS):
             text = place.text
             if text not in texts:
                 offsets[text] = request.list_offsets(text)
-                texts[text] = {"text": text, "disagreements": []}
+                texts[text] = {"text": text, "document": ids.get(text), "disagreements": []}
             texts[text]["disagreements"].append(describe_place(place, offsets[text]))
         return {**compare_all(people), "count": len(places), "texts": list(texts.values())}
 
@@ -171,11 +179,11 @@ def add_team(app: FastAPI, worker: Worker, workspace: Workspace) -> None:
     def table(who: Reviewer) -> dict[str, str]:
         people = read()
         places = list_disagreements(people, read_settled(workspace))
-        return {"content": dump_disagreements(places, list(people), worker.served.linker)}
+        return {"content": dump_disagreements(places, list(people), worker.served.linker, list_titles())}
 
     @app.get("/team/export")
     def export(who: Reviewer, format: Literal["prodigy", "csv"] = "prodigy") -> dict[str, str]:
         people = read()
         if format == "csv":
-            return {"content": dump_team_table(people, worker.served.linker)}
+            return {"content": dump_team_table(people, worker.served.linker, list_titles())}
         return {"content": dump_team(people)}

@@ -61,7 +61,7 @@ def make_app(nlp: Language, settings: ServiceSettings, source: SavedSource | Non
     add_gold(app, worker, workspace)
     add_documents(app, worker, workspace, documents)
     add_concepts(app, worker)
-    add_team(app, worker, workspace)
+    add_team(app, worker, workspace, documents)
     add_same_words(app, worker, workspace, documents)
     add_rules(app, worker, workspace)
     add_guidelines(app, worker, workspace)
