@@ -66,8 +66,8 @@ class RuleSettings(Settings):
     label: str | None = Field(
         default=None,
         min_length=1,
-        description="Label of new entities; null for the matcher's, or that of all other entities of a text, or else "
-        '"CONCEPT".',
+        description="Label of new entities. By default they get the matcher's label, or else the one label that all "
+        'other entities of the text share, or else "CONCEPT".',
     )
 
 

@@ -106,7 +106,7 @@ def read_cue_spans(span: Span) -> list[CueSpan]:
 
     stored = annotations.get_user_data(span).get(annotations.make_attribute_key(span, CUES), ())
     if not stored:
-        return []  # a document's text is made anew each time
+        return []  # without asking for the document's text, which spaCy joins again on each call
     text = span.doc.text
     places = [(flag, span.start_char + start, span.start_char + end) for flag, start, end in stored]
     return [CueSpan(*place, text[place[1] : place[2]]) for place in places if 0 <= place[1] < place[2] <= len(text)]

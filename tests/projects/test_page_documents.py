@@ -3,22 +3,18 @@
 import csv
 import json
 import re
-import shutil
-import threading
-import time
+from contextlib import ExitStack
 
 import pytest
-import uvicorn
+from page_server import launch_browser, needs_chromium, playwright, run_service
 from project_scripts import import_scripts
 
 with import_scripts("service"):
     import limits
     import serve as service
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
 expect = playwright.expect
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+pytestmark = needs_chromium
 
 LONG = "A heart attack.\n" + "Nothing else.\n" * 200 + "Then insomnia.\r\nA cold."
 FILES = {"a heart.txt": "A heart attack.", "b cold.txt": "No cold, but insomnia.", "c long.txt": LONG}
@@ -26,10 +22,8 @@ FILES = {"a heart.txt": "A heart attack.", "b cold.txt": "No cold, but insomnia.
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM)
+    with launch_browser() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -42,34 +36,29 @@ def nlp(make_nlp):
 @pytest.fixture
 def open_page(nlp, browser, tmp_path):
     """Return a function that serves documents and opens the page."""
-    opened = []
+    opened, errors = [], []
+    stack = ExitStack()
 
     def open_page(files=FILES, fragment="", **options):
         (tmp_path / "given").mkdir(exist_ok=True)
         for name, content in files.items():
             (tmp_path / "given" / name).write_bytes(content.encode())
         settings = limits.ServiceSettings(documents=str(tmp_path / "given"), folder=str(tmp_path / "folder"))
-        server = uvicorn.Server(uvicorn.Config(service.make_app(nlp, settings), port=0, log_level="error"))
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
+        host = stack.enter_context(run_service(service.make_app(nlp, settings)))
         page = browser.new_context(**options).new_page()
         page.set_default_timeout(20_000)
-        errors = []
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda said: errors.append(said.text) if "Security Policy" in said.text else None)
-        opened.append((page, server, thread, errors))
-        page.goto(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/{fragment}")
+        opened.append(page)
+        page.goto(f"http://{host}/{fragment}")
         expect(page.locator("#message")).to_contain_text("mention", timeout=20_000)
         return page
 
-    yield open_page
-    for page, server, thread, errors in opened:
-        page.context.close()
-        server.should_exit = True
-        thread.join(30)
-        assert not errors
+    with stack:
+        yield open_page
+        for page in opened:
+            page.context.close()
+    assert not errors
 
 
 def expect_document(page, name, told="mention"):

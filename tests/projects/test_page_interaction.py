@@ -1,14 +1,11 @@
 """The page of the project `service`: its keys, many mentions at once, boundaries, the hierarchy and reasons."""
 
 import json
-import shutil
-import threading
-import time
 
 import pytest
 import spacy
-import uvicorn
 from conftest import build_terminology
+from page_server import launch_browser, needs_chromium, playwright, run_service
 from project_scripts import import_scripts
 
 from spacy_sapbert.context import MentionContext, write_context
@@ -18,11 +15,8 @@ with import_scripts("service"):
     import limits
     import serve as service
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
 expect = playwright.expect
-expect.set_options(timeout=20_000)  # for a busy machine
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+pytestmark = needs_chromium
 
 NAMES = {
     "K": ["kidney disease"],
@@ -60,10 +54,8 @@ def nlp(encoder_folder):
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM)
+    with launch_browser() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -71,11 +63,6 @@ def open_page(nlp, browser, tmp_path):
     """Return a function that opens the page with a text, whose mentions may have probabilities."""
     path = tmp_path / "gold.jsonl"
     app = service.make_app(nlp, limits.ServiceSettings(gold=str(path)))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
     contexts, errors = [], []
 
     def open_page(text=TEXT, probabilities=None, **options):
@@ -95,7 +82,7 @@ def open_page(nlp, browser, tmp_path):
 
         if probabilities:
             page.route("**/link", estimate)
-        page.goto(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/")
+        page.goto(f"http://{host}/")
         page.fill("#text", text)
         page.keyboard.press("Control+Enter")
         page.wait_for_function("text => state.text === text", arg=text)
@@ -103,11 +90,10 @@ def open_page(nlp, browser, tmp_path):
         page.read = lambda: (page.evaluate("state.saving"), read(path))[1]
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    server.should_exit = True
-    thread.join(30)
+    with run_service(app) as host:
+        yield open_page
+        for context in contexts:
+            context.close()
     assert not errors
 
 

@@ -1,24 +1,18 @@
 """The text on the page of the project `service`: long texts, looks, the guidelines beside it, fingers."""
 
 import random
-import shutil
-import threading
-import time
 from itertools import combinations
 
 import pytest
-import uvicorn
+from page_server import launch_browser, needs_chromium, playwright, run_service
 from project_scripts import import_scripts
 
 with import_scripts("service"):
     import limits
     import serve as service
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
 expect = playwright.expect
-expect.set_options(timeout=20_000)  # for a busy machine
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+pytestmark = needs_chromium
 
 PHONE = {"width": 390, "height": 844}
 GUIDE = (
@@ -57,14 +51,8 @@ def address(make_nlp, tmp_path_factory):
     folder = tmp_path_factory.mktemp("service")
     (folder / "guidelines.md").write_text(GUIDE, encoding="utf8")
     app = service.make_app(make_nlp(), limits.ServiceSettings(folder=str(folder)))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join(30)
+    with run_service(app) as host:
+        yield f"http://{host}"
 
 
 @pytest.fixture
@@ -83,10 +71,8 @@ def open_page(address):
         page.wait_for_function("text => state.text === text", arg=text)
         return page
 
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM)
+    with launch_browser() as browser:
         yield open_page
-        browser.close()
     assert not errors
 
 
@@ -224,7 +210,7 @@ def test_all_kinds_of_mentions_are_told_apart_without_colours(open_page, scheme)
     for one, other in combinations(shapes, 2):
         assert shapes[one] != shapes[other], (one, other)
     assert "no fill" in shapes["unlinked"] and "no fill" in shapes["rejected"]
-    # The chosen one has a ring whatever else it is, of another colour than the line below those that are likely.
+    # Whichever mention is chosen has a ring, in another colour than the line below likely ones.
     for place, (_, kind, _) in enumerate(LOOKS):
         page.evaluate("place => choose(place)", place)
         ring = mentions.nth(place).evaluate(SHAPE).split("|")[0]
@@ -292,7 +278,7 @@ def test_guidelines_open_and_close_by_key_and_button(open_page, viewport):
     expect(page.locator("#guide")).to_have_attribute("aria-expanded", "true")
     page.keyboard.press("g")
     expect(panel).to_be_hidden()
-    # Whatever else a service may send is left out.
+    # The page leaves out nodes that it does not know.
     nodes = [
         {"tag": "script", "children": ["alert(1)"]},
         {"tag": "a", "href": "javascript:alert(1)", "children": ["x"]},

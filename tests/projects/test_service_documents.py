@@ -178,7 +178,7 @@ def test_documents_come_from_a_folder_in_order_and_problems_are_counted(serve, t
         ("latin.txt", 0): "byte 1",
         ("odd.csv", 0): "Name it 'text'",
         ("ward/lines.jsonl", 2): 'no "text"',
-        ("ward/lines.jsonl", 1): "that of 'first'",
+        ("ward/lines.jsonl", 1): "'first' has the same text",
     }.items():
         assert part in reasons[place]
     row = fetch(client)["documents"][1]

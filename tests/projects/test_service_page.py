@@ -2,13 +2,10 @@
 
 import csv
 import json
-import shutil
-import threading
-import time
+from contextlib import ExitStack
 
 import pytest
-import uvicorn
-from page_server import FIND_FAINT
+from page_server import FIND_FAINT, launch_browser, needs_chromium, open_context, playwright, run_service
 from project_scripts import import_scripts
 
 from spacy_sapbert.context import MentionContext, write_context
@@ -19,11 +16,8 @@ with import_scripts("service"):
     import limits
     import serve as service
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
 expect = playwright.expect
-expect.set_options(timeout=20_000)  # for a busy machine
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+pytestmark = needs_chromium
 
 TEXT = "😀 A heart attack, then insomnia.\n\nNo cold, but she sleeps badly."
 
@@ -45,34 +39,19 @@ def nlp(make_nlp):
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM)
+    with launch_browser() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
 def open_page(nlp, browser, tmp_path):
     """Return a function that opens the page of a service and links a text. Its method `read` reads the kept lines."""
-    opened, path = [], tmp_path / "gold.jsonl"
+    stack, path = ExitStack(), tmp_path / "gold.jsonl"
 
     def open_page(text=TEXT, *, keeps=True, name="", **options):
         settings = limits.ServiceSettings(gold=str(path) if keeps else None)
-        server = uvicorn.Server(uvicorn.Config(service.make_app(nlp, settings), port=0, log_level="error"))
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        while not server.started:
-            assert thread.is_alive()
-            time.sleep(0.01)
-        context = browser.new_context(**options)
-        page = context.new_page()
-        errors, hosts = [], set()
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda said: errors.append(said.text) if "Security Policy" in said.text else None)
-        page.on("request", lambda request: hosts.add(request.url.split("/")[2]))
-        host = f"127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-        opened.append((context, server, thread, errors, hosts, host))
-        page.goto(f"http://{host}/#name={name}")
+        host = stack.enter_context(run_service(service.make_app(nlp, settings)))
+        page = stack.enter_context(open_context(browser, host, f"name={name}", **options))
         expect(page.locator("#message")).to_contain_text("mention")
         page.fill("#text", text)
         page.keyboard.press("Control+Enter")
@@ -85,13 +64,8 @@ def open_page(nlp, browser, tmp_path):
         page.read = read
         return page
 
-    yield open_page
-    for context, server, thread, errors, hosts, host in opened:
-        context.close()
-        server.should_exit = True
-        thread.join(30)
-        # Nothing comes from elsewhere.
-        assert not errors and hosts == {host}
+    with stack:
+        yield open_page
 
 
 def get_mention(page, words):

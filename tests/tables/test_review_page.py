@@ -1,26 +1,20 @@
 """The page of a review in a browser: the keyboard, filters, hostile labels, thousands of rows, what it gives back."""
 
-import shutil
-
 import pytest
+from page_server import launch_browser, needs_chromium, playwright
 from test_review import HOSTILE, ROWS, make_set
 
 from spacy_sapbert.tables.mapping import APPROVED, NO_TERM, REJECTED
 from spacy_sapbert.tables.review import apply_decisions, read_decisions, write_review
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the extra `test`")
 expect = playwright.expect
-expect.set_options(timeout=20_000)  # for a busy machine
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM)
+    with launch_browser() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -13,13 +13,12 @@ from keeping import explain_unkept
 from limits import StrictRequest, Text, check_texts
 from starlette.exceptions import HTTPException
 from worker import Worker, ask
-from workspace import Annotator, Who, Workspace
+from workspace import Who, Workspace
 
 from spacy_sapbert.annotations import NIL
 from spacy_sapbert.linker import SapbertLinker
 
 UNKNOWN_ID = "No concept of the terminology has the id '{:.100}'. Case and prefix count."
-NO_GOLD = "Corrections are not kept here: start the service with `--gold FILE` or `--folder FOLDER`."
 
 
 class OffsetRequest(StrictRequest):
@@ -77,22 +76,16 @@ def add_gold(app: FastAPI, worker: Worker, workspace: Workspace) -> None:
         if unknown is not None:
             raise HTTPException(422, UNKNOWN_ID.format(unknown))
 
-    def find_file(who: Annotator) -> Path:
-        path = workspace.find_gold(who)
-        if path is None:
-            raise HTTPException(409, NO_GOLD)
-        return path
-
     @app.post("/gold/find")
     def find(request: FindRequest, who: Who) -> dict[str, Any]:
-        path = find_file(who)
+        path = workspace.get_gold(who)
         check(request.texts)
         gold = list_gold(request, request.texts, path, worker.served.linker)
         return {"results": [{"gold": spans} for spans in gold]}
 
     @app.post("/gold")
     def keep(request: GoldRequest, who: Who) -> dict[str, Any]:
-        path = find_file(who)
+        path = workspace.get_gold(who)
         check([request.text], request.spans)
         signed = request.sign(who.name) if who.name else request
         try:

@@ -298,7 +298,7 @@ def _list_documents(sources: Iterable[_Source], files: dict[Path, FileContent], 
                 continue
             name = number_name(name, names)
             if (other := texts.setdefault(row.text, name)) != name:
-                reason = f"the text is that of {other!r} as well, so that they share their corrections"
+                reason = f"{other!r} has the same text, so both share their corrections"
                 listing.problems.append(Problem(source.name, row.line, reason))
             listing.places[id_] = len(listing.documents)
             listing.documents.append(Document(id_, name, row.text))

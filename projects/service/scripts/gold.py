@@ -78,7 +78,7 @@ class GoldRequest(AnnotatedRequest):
         return self
 
     def sign(self, name: str) -> Self:
-        """Name who sends the corrections, whatever they say themselves."""
+        """Sign all corrections with the name of who sends them."""
         spans = [span.model_copy(update={"annotator": name}) for span in self.spans]
         return self.model_copy(update={"spans": spans})
 

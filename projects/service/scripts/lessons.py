@@ -82,7 +82,7 @@ def _read_row(line: bytes) -> CorrectedText | None:
 
 
 def draw_share(text: str, seed: int) -> float:
-    """Draw a number from 0 to 1 for a text: the same one whatever other documents there are."""
+    """Draw a number from 0 to 1 for a text. It does not depend on other documents."""
     digest = hashlib.sha256(f"{seed}\n{text}".encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
 

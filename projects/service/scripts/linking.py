@@ -113,7 +113,7 @@ class LinkRequest(OffsetRequest):
     def _decide(self, ent: Span, bar: Bar) -> tuple[str | None, float | None]:
         """Keep the choice of the pipeline, NIL included. Where the request excludes it, take the next candidate."""
         if ent._.match == RULE:
-            # Whatever a request excludes. The probability is that of another choice.
+            # No request excludes what a rule says. The probability is that of another choice.
             return None if ent.kb_id_ == NIL else ent.kb_id_, None
         if ent.kb_id_ in ("", NIL):
             return None, ent._.kb_probability

@@ -125,6 +125,21 @@ def _count(work: Work) -> dict[str, int]:
     return {"texts": len(worked), "corrections": sum(map(len, worked))}
 
 
+def _describe_place(place: Disagreement, at: Sequence[int], linker: SapbertLinker) -> dict[str, Any]:
+    def describe(span: Span) -> dict[str, Any]:
+        words = place.text[span["start"] : span["end"]]
+        offsets = {"start": at[span["start"]], "end": at[span["end"]]}
+        return {**span, **offsets, "name": _find_name(span, linker), "text": words}
+
+    return {
+        "start": at[place.start],
+        "end": at[place.end],
+        "words": place.text[place.start : place.end],
+        "kinds": place.list_kinds(),
+        "said": {name: list(map(describe, spans)) for name, spans in place.said.items()},
+    }
+
+
 def add_team(app: FastAPI, worker: Worker, workspace: Workspace, documents: Documents) -> None:
     """Add the requests of a team."""
 
@@ -135,20 +150,6 @@ def add_team(app: FastAPI, worker: Worker, workspace: Workspace, documents: Docu
 
     def list_titles() -> dict[str, str]:
         return {document.text: document.name for document in documents.read().documents}
-
-    def describe_place(place: Disagreement, at: Sequence[int]) -> dict[str, Any]:
-        def describe(span: Span) -> dict[str, Any]:
-            name = {"name": _find_name(span, worker.served.linker)}
-            words = {"text": place.text[span["start"] : span["end"]]}
-            return {**span, **name, **words, "start": at[span["start"]], "end": at[span["end"]]}
-
-        return {
-            "start": at[place.start],
-            "end": at[place.end],
-            "words": place.text[place.start : place.end],
-            "kinds": place.list_kinds(),
-            "said": {name: list(map(describe, spans)) for name, spans in place.said.items()},
-        }
 
     @app.get("/team")
     def team(who: Who) -> dict[str, Any]:
@@ -172,7 +173,7 @@ def add_team(app: FastAPI, worker: Worker, workspace: Workspace, documents: Docu
             if text not in texts:
                 offsets[text] = request.list_offsets(text)
                 texts[text] = {"text": text, "document": ids.get(text), "disagreements": []}
-            texts[text]["disagreements"].append(describe_place(place, offsets[text]))
+            texts[text]["disagreements"].append(_describe_place(place, offsets[text], worker.served.linker))
         return {**compare_all(people), "count": len(places), "texts": list(texts.values())}
 
     @app.get("/agreement/table")

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from corrections import NO_GOLD, UNKNOWN_ID, OffsetRequest, find_unknown_id
+from corrections import UNKNOWN_ID, OffsetRequest, find_unknown_id
 from documents import Documents
 from fastapi import FastAPI
 from gold import Correction, GoldRequest, Place, Span, find_gold, keep_all
@@ -169,12 +169,6 @@ def add_same_words(app: FastAPI, worker: Worker, workspace: Workspace, documents
     """Add the requests that correct the same words elsewhere."""
     settings = worker.settings
 
-    def find_file(who: Annotator) -> Path:
-        path = workspace.find_gold(who)
-        if path is None:
-            raise HTTPException(409, NO_GOLD)
-        return path
-
     @app.post("/same/find")
     def find(request: FindSameRequest, who: Who) -> dict[str, Any]:
         check_texts([request.text], settings)
@@ -189,7 +183,7 @@ def add_same_words(app: FastAPI, worker: Worker, workspace: Workspace, documents
 
     @app.post("/same")
     def same(request: SameRequest, who: Who) -> dict[str, Any]:
-        path = find_file(who)
+        path = workspace.get_gold(who)
         _check_id(worker, request.correction.kb_id)
         listed = [one for one in documents.list_documents(who) if one.text != request.text]
         texts = [one.text for one in listed]
@@ -205,7 +199,7 @@ def add_same_words(app: FastAPI, worker: Worker, workspace: Workspace, documents
 
     @app.post("/same/undo")
     def undo(request: UndoSameRequest, who: Who) -> dict[str, Any]:
-        path = find_file(who)
+        path = workspace.get_gold(who)
         texts = {one.id: one.text for one in documents.list_documents(who)}
         places: dict[str, set[tuple[int, int]]] = {}
         for place in request.places:

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 __all__ = ["Annotator", "Reviewer", "Who", "Workspace"]
 
 CORRECTIONS = "corrections"
+NO_GOLD = "Corrections are not kept here: start the service with `--gold FILE` or `--folder FOLDER`."
 
 
 async def find_annotator(request: Request) -> Annotator:
@@ -51,6 +52,13 @@ class Workspace:
         if who.role == "annotator":
             return self.folder / CORRECTIONS / f"{who.name}.jsonl"
         return self._gold or self.folder / f"{CORRECTIONS}.jsonl"
+
+    def get_gold(self, who: Annotator) -> Path:
+        """Get the file of somebody's corrections, or refuse the request if none are kept."""
+        path = self.find_gold(who)
+        if path is None:
+            raise HTTPException(409, NO_GOLD)
+        return path
 
     def list_gold_files(self) -> dict[str, Path]:
         """List the files of all annotators by name, also of those who have no token any more."""
