@@ -341,6 +341,18 @@ def test_a_moved_mention_overlaps_no_other_correction_and_leaves_no_proposal(ope
     assert list_kept(page) == [("fever and", "F"), ("cough", "C")]
 
 
+def test_what_is_said_while_a_correction_is_saved_is_not_overwritten(open_page):
+    page = open_page("He has fever and cough now.")
+    get_mention(page, "cough").click()
+    press(page, "c")
+    expect_message(page, "“cough”")
+    get_mention(page, "fever").click()
+    page.evaluate("state.saving = state.saving.then(() => new Promise((resolve) => setTimeout(resolve, 300)))")
+    press(page, "r", "r")
+    assert [words for words, _ in list_kept(page)] == ["fever and", "cough"]
+    assert "mentions don't overlap" in page.locator("#message").text_content()
+
+
 def test_a_mention_without_a_concept_waits_for_one_when_it_moves(open_page):
     page = open_page("Much xyzzy here.")
     get_mention(page, "xyzzy").click()

@@ -16,7 +16,7 @@ const state = {
   lookUps: new Map(), // candidates by their words
   keeps: false, // whether the service keeps corrections
   isLooking: false, // whether the page asks for the corrections of others
-  told: "", // what the page says when the service has answered
+  told: [""], // what the page says when the service has answered: the latest message, also one of meanwhile
   saving: Promise.resolve(), // ends when the service has answered to the last correction
   turn: 0,
   token: "", // of whoever works here, if the service needs one
@@ -24,6 +24,7 @@ const state = {
   team: null, // who works here, and with whom
 };
 const CONTEXTS = ["negated", "uncertain", "family", "historical", "hypothetical"];
+const LONGEST_MENTION = 200; // in characters
 const SECONDS = 5; // between two looks for the corrections of others
 
 const nameOf = (span) => `${span.start}-${span.end}`;
@@ -50,6 +51,7 @@ async function ask(path, body) {
 }
 
 function say(text, isError = false) {
+  state.told = [text, isError];
   byId("message").textContent = text;
   byId("message").className = isError ? "error" : "";
 }

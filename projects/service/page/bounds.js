@@ -4,7 +4,6 @@ const WORD = /[\p{L}\p{M}\p{N}]+|\S/gu;
 // Signs that no mention starts with, and those that none ends with, unless it is moved by characters.
 const CLOSING = /^[\p{Pe},;:.!?]/u;
 const OPENING = /\p{Ps}$/u;
-const LONGEST_MENTION = 200; // as of a selection
 const bounds = { text: null, word: null, character: null }; // of the text that was last asked for
 
 function listBounds(unit) {

@@ -145,7 +145,7 @@ function save(text, message) {
     say(`${message === "Saved." ? "Noted" : message.slice(0, -1)}, on this page only: download your corrections before you close it.`);
     return;
   }
-  state.told = message;
+  state.told = [message];
   // One after the other, so that the last one counts. Each sends what has come together until then.
   state.saving = state.saving.then(async () => {
     const gold = goldOf(text);
@@ -168,7 +168,7 @@ function save(text, message) {
         put(gold.seen, span);
         span.isKept = true;
       }
-      say(state.told);
+      say(...state.told);
     } catch (error) {
       try {
         // The service keeps other corrections of these words than we have seen.

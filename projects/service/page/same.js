@@ -16,7 +16,7 @@ async function offerSame(span) {
   hideSame();
   const { text } = state;
   const words = text.slice(span.start, span.end);
-  if (words.length > 200) return;
+  if (words.length > LONGEST_MENTION) return;
   const offered = { text, span, words, count: 0 };
   offer = offered;
   try {

@@ -252,7 +252,7 @@ function findSelection() {
   const words = state.text.slice(start, end);
   start += words.length - words.trimStart().length;
   const text = words.trim();
-  return text && text.length <= 200 ? { start, end: start + text.length, text, id: null, isDraft: true } : null;
+  return text && text.length <= LONGEST_MENTION ? { start, end: start + text.length, text, id: null, isDraft: true } : null;
 }
 
 function showSelection() {

@@ -106,7 +106,7 @@ def keep_all(
         lines = [line for line in content.lines if content.rows[line].get("text") not in texts]
         for request in requests:
             spans = _change(content.spans.get(request.text, []), request)
-            lines += [json.dumps(row, ensure_ascii=False).encode() for row in dump_lines(request.text, spans)]
+            lines += [json.dumps(row, ensure_ascii=False).encode() for row in make_lines(request.text, spans)]
         with write_whole(path) as temporary:
             if path.exists():
                 shutil.copymode(path, temporary)
@@ -122,7 +122,7 @@ def _change(spans: list[Span], request: GoldRequest) -> list[Span]:
     return _merge(spans, [span.list_values() for span in request.spans])
 
 
-def dump_lines(text: str, spans: Sequence[Span]) -> list[dict[str, Any]]:
+def make_lines(text: str, spans: Sequence[Span]) -> list[dict[str, Any]]:
     """Make the lines of a text: one of its mentions, and one of what is not a mention, if there are any."""
     accepted = [span for span in spans if "rejected" not in span]
     # With "reject", Prodigy says that spans are wrong, and no reader takes them for mentions.

@@ -11,7 +11,7 @@ from agreement import Disagreement, Work, compare_all, list_disagreements, merge
 from corrections import OffsetRequest
 from documents import Documents
 from fastapi import FastAPI
-from gold import Span, dump_lines, list_corrections
+from gold import Span, list_corrections, make_lines
 from starlette.exceptions import HTTPException
 from worker import Worker
 from workspace import Annotator, Reviewer, Who, Workspace
@@ -46,7 +46,7 @@ def dump_team(team: dict[str, Work]) -> str:
         {**row, "_annotator_id": name}
         for name, work in team.items()
         for text, spans in work.items()
-        for row in dump_lines(text, spans)
+        for row in make_lines(text, spans)
     )
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
