@@ -3,7 +3,7 @@
 In texts with marks (*.txt), a line that begins with `##### ` is the head of a text, and mentions stand in it as
 `{{words|standard name|flags}}`; `+words` among the flags are a piece of the mention that stands elsewhere in the line.
 In *.jsonl, each line is a text with its `source` and `mentions`, which have `start`, `end`, `name`, and `pieces` if
-they are in several.
+they are in several. Texts of NAME.de.txt are German, those of a name without a language are English.
 """
 
 from __future__ import annotations
@@ -86,6 +86,13 @@ def _read_mention(text: str, mention: dict) -> Mention:
     return Mention(start, end, name, len(pieces) == 1)
 
 
+def make_docs(path: Path, label: str, left_out: Collection[str] = ()) -> list[Doc]:
+    """Make documents of a file's texts, with the words of its language."""
+    language = path.suffixes[-2:-1] or [".en"]
+    nlp = spacy.blank(language[0][1:])
+    return [make_doc(nlp, text, label) for text in read_texts(path, left_out)]
+
+
 def make_doc(nlp: spacy.Language, text: Text, label: str) -> Doc:
     """Make a document; of overlapping mentions, the longest is an entity."""
     doc = nlp.make_doc(text.text)
@@ -113,15 +120,13 @@ def main() -> None:
     parser.add_argument("--label", default="FINDING")
     parser.add_argument("--leave-out", default="", help="sources of texts in *.jsonl, with commas between them")
     args = parser.parse_args()
-    train = [text for path in args.texts for text in read_texts(path, args.leave_out.split(","))]
-    dev = [text for path in args.dev_texts for text in read_texts(path)]
+    train = [doc for path in args.texts for doc in make_docs(path, args.label, args.leave_out.split(","))]
+    dev = [doc for path in args.dev_texts for doc in make_docs(path, args.label)]
     if not args.dev_texts:
         dev = train[::TENTH]
-        train = [text for place, text in enumerate(train) if place % TENTH]
-    nlp = spacy.blank("en")
+        train = [doc for place, doc in enumerate(train) if place % TENTH]
     args.output.mkdir(parents=True, exist_ok=True)
-    for part, texts in (("train", train), ("dev", dev)):
-        docs = [make_doc(nlp, text, args.label) for text in texts]
+    for part, docs in (("train", train), ("dev", dev)):
         DocBin(docs=docs).to_disk(args.output / f"{part}.spacy")
         n_words, n_mentions = sum(map(len, docs)), sum(len(doc.ents) for doc in docs)
         print(f"{part}: {len(docs)} texts, {n_words:,} tokens, {n_mentions:,} mentions")
