@@ -1,6 +1,8 @@
 """The project `recogniser`: annotated texts, what is learned from them, and what is kept."""
 
 import json
+import lzma
+import random
 import re
 import subprocess
 import sys
@@ -23,10 +25,12 @@ with import_scripts("recogniser") as scripts:
     import annotated
     import keep
     import phrases
+    import switch
     import weights
 
 PROJECT = Path(__file__).parents[2] / "projects" / "recogniser"
 TEXTS = sorted((PROJECT / "texts").glob("*.txt"))
+CARD = ["--card", str(PROJECT / "configs" / "recogniser.json")]
 FLAGS = {"neg", "unc", "fam", "hist"}
 MARKED = """##### note hip
 {{Pain in the hip|hip pain}}, no {{fever|fever|neg}}.
@@ -72,6 +76,14 @@ def test_marks_are_read(tmp_path):
     path.write_text("##### note\n{{fever|fever\n", encoding="utf8")
     with pytest.raises(SystemExit, match=r"Line 2 of .*texts.txt has a mark that is not closed"):
         [*annotated.read_texts(path)]
+
+
+def test_texts_have_the_words_of_their_language(tmp_path):
+    for name in ("texts.fr.txt", "texts.txt"):
+        (tmp_path / name).write_text("##### note toux\nPas d'{{asthme|asthma|neg}}.\n", encoding="utf8")
+    french, english = (annotated.make_docs(tmp_path / name, "FINDING")[0] for name in ("texts.fr.txt", "texts.txt"))
+    assert [ent.text for ent in french.ents] == ["asthme"] and french[1].text == "d'"
+    assert [ent.text for ent in english.ents] == ["d'asthme"]
 
 
 WORDS = st.text(st.characters(exclude_characters="{}|\n\r", exclude_categories=["C", "Z"]), min_size=1)
@@ -123,6 +135,51 @@ def test_phrases_with_one_meaning_are_collected(tmp_path, monkeypatch, capsys):
 
 
 @pytest.fixture
+def multilingual(tmp_path, monkeypatch):
+    """Install the encoder for ten languages."""
+    package = tmp_path / "site" / "spacy_sapbert_multilingual"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "encoder").symlink_to(PROJECT.parent / "multilingual_encoder" / "encoder")
+    monkeypatch.syspath_prepend(package.parent)
+
+
+FINDINGS = switch.Findings({"fever": ["Fieber"], "hip pain": ["Hüftschmerz"]}, ["Fieber", "Hüftschmerz", "Husten"])
+
+
+@given(st.integers(min_value=0, max_value=99))
+def test_findings_and_words_are_said_in_another_language(seed):
+    text = annotated.read_marks("No {{fever|fever|neg}}, but {{pain in the left hip|hip pain}}. Left: it's {{odd|quirk}}.")
+    words = {"no": ["kein", "keine"], "it": ["es"], "left": ["linke"], "the": ["der"]}
+    said = switch.switch(text, FINDINGS, words, random.Random(seed))
+    assert said == switch.switch(text, FINDINGS, words, random.Random(seed))
+    first, second, third = (said.text[mention.start : mention.end] for mention in said.mentions)
+    assert first in {"fever", *FINDINGS.phrases}
+    assert second in FINDINGS.phrases or re.fullmatch("pain in (the|der) (left|linke) hip", second)
+    assert third in {"odd", *FINDINGS.phrases}
+    before, between = said.text[: said.mentions[0].start], said.text[said.mentions[1].end : said.mentions[2].start]
+    assert before in {"No ", "Kein ", "Keine "} and re.fullmatch(". (Left|Linke): (it's|es) ", between)
+
+
+def test_a_finding_without_phrases_is_said_as_the_nearest_one(tmp_path, multilingual):
+    path = tmp_path / "phrases.tsv.xz"
+    with lzma.open(path, "wt", encoding="utf8") as file:
+        file.write("de\tFußschwellung\tSchwellung\tFoot swelling\tlay\nde\tHusten\tHusten\tcough\tname\n")
+    names = ["cough", "swelling of the foot", "schizophrenia"]
+    findings = switch.read_phrases(path, names)["de"]
+    assert findings == ({"cough": ["Husten"], "swelling of the foot": ["Fußschwellung"]}, ["Fußschwellung", "Husten"])
+
+
+def test_the_dictionary_has_words_for_all_languages():
+    words = switch.read_words(PROJECT / "texts" / "words.tsv")
+    assert [*words] == ["de", "es", "fr", "it", "nl", "pt"]
+    for said in words.values():
+        assert len(said) > 300 and all(word == word.strip() for of in said.values() for word in of)
+        # A helping verb that other languages do without.
+        assert [name for name, of in said.items() if of == [""] and name not in ("do", "does", "did", "would")] == []
+
+
+@pytest.fixture
 def pipeline(tmp_path):
     nlp = spacy.blank("en")
     nlp.add_pipe("terminology_matcher")
@@ -161,7 +218,9 @@ def test_a_recogniser_of_own_texts(tmp_path, pipeline, monkeypatch):
     nlp = spacy.load(model)
     assert [(ent.text, ent.label_) for ent in nlp("She has nausea and asks for soup.").ents] == [("nausea", "SYMPTOM")]
     kept = tmp_path / "kept"
-    monkeypatch.setattr(sys, "argv", ["keep.py", str(model), str(kept), str(tmp_path / "output" / "train.spacy")])
+    monkeypatch.setattr(
+        sys, "argv", ["keep.py", str(model), str(kept), str(tmp_path / "output" / "train.spacy"), *CARD]
+    )
     keep.main()
     assert str(tmp_path) not in (kept / "config.cfg").read_text()
     assert "CC BY 4.0" in (kept / "README.md").read_text() and spacy.load(kept).meta["name"] == "finding_recogniser"

@@ -31,18 +31,26 @@ PIPELINES = Path(__file__).parents[1] / "configs" / "pipelines.json"
 LEFT_OUT = "left_out_names_acc"
 # `spacy package` takes this file and the README along.
 LICENCES_FILE = "LICENSES_SOURCES"
-ENCODER = {
-    "name": "The static encoder of spacy-sapbert, whose teacher was trained from all-MiniLM-L6-v2",
-    "url": "https://www.sbert.net",
-    "author": "The spacy-sapbert authors; the sentence-transformers authors",
-    "license": "Apache-2.0",
+ENCODERS = {
+    "bundled": {
+        "name": "The static encoder of spacy-sapbert, whose teacher was trained from all-MiniLM-L6-v2",
+        "url": "https://www.sbert.net",
+        "author": "The spacy-sapbert authors; the sentence-transformers authors",
+        "license": "Apache-2.0",
+    },
+    "multilingual": {
+        "name": "The encoder of spacy-sapbert-multilingual, whose teacher was trained from multilingual-e5-small",
+        "url": "https://huggingface.co/intfloat/multilingual-e5-small",
+        "author": "The spacy-sapbert authors; Wang et al. 2024",
+        "license": "Apache-2.0",
+    },
 }
 # The hub knows no single licence for several sources; the meta has one for each.
 LICENCE = "other"
 NOTE_ON_USE = (
-    'After `nlp = spacy.load("en_{name}")`, `nlp(text).ents` have `kb_id_`, `_.kb_candidates` and `_.kb_probability`; '
-    "`_.is_negated`, `_.is_uncertain`, `_.is_historical`, `_.is_hypothetical` and `_.is_family` say which of them the "
-    "text denies or doubts, and which are of the past, only thought of, or of somebody else."
+    'After `nlp = spacy.load("{package}")`, `nlp(text).ents` have `kb_id_`, `_.kb_candidates` and '
+    "`_.kb_probability`; `_.is_negated`, `_.is_uncertain`, `_.is_historical`, `_.is_hypothetical` and `_.is_family` "
+    "say which of them the text denies or doubts, and which are of the past, only thought of, or of somebody else."
 )
 NOTE_ON_SIZE = "The terminology has {n:,} concepts with {n_names:,} names; the linker may find {n_allowed:,} of them."
 NOTE_ON_NAMES = (
@@ -89,10 +97,16 @@ def main(
         of_documents, note = measure_documents(nlp, label, file, linker.below or ())
         scores |= of_documents
         notes.append(note)
-    use = NOTE_ON_USE.format(name=name)
+    own_name = name.removesuffix(f"_{nlp.lang}")
+    use = NOTE_ON_USE.format(package=f"{nlp.lang}_{own_name}")
     size = describe_size(linker)
-    describe(nlp, scores, [use, nlp.meta["notes"], size, *notes, NOTE_ON_SCORES if measured else ""])
-    nlp.meta |= {"name": name, "version": version, "description": f"{plan['description']} Not for clinical use."}
+    describe(
+        nlp,
+        plan.get("encoder", "bundled"),
+        scores,
+        [use, nlp.meta["notes"], size, *notes, NOTE_ON_SCORES if measured else ""],
+    )
+    nlp.meta |= {"name": own_name, "version": version, "description": f"{plan['description']} Not for clinical use."}
     save(nlp, output / name)
     full = linker.terminology
     msg.good(f"{len(full):,} concepts with {full.n_names:,} names: {output / name}")
@@ -142,16 +156,12 @@ def read(plan: dict[str, Any], open_terminology: Path, rrf: str) -> Terminology:
 
 
 def build(terminology: Terminology, plan: dict[str, Any], recogniser: str = "") -> Language:
-    """Build a pipeline. A recogniser proposes mentions beside the names that the matcher finds."""
-    nlp = spacy.blank("en")
+    """Build a pipeline."""
+    nlp = spacy.blank(plan.get("language", "en"))
     nlp.add_pipe("schwartz_hearst")
-    labels: Sequence[str] = ()
-    if recogniser and plan.get("recogniser"):
-        source = spacy.load(recogniser)
-        nlp.add_pipe("ner", source=source)
-        nlp.meta["sources"] = source.meta["sources"]
-        labels = source.get_pipe("ner").labels
-    nlp.add_pipe("terminology_matcher", config={"label": plan["label"], "proposed_labels": [*labels]})
+    nlp.add_pipe("terminology_matcher", config={"label": plan["label"]})
+    if recogniser and "recogniser" in plan:
+        add_recogniser(nlp, plan, recogniser)
     types = sorted({*plan.get("types", ())}.intersection(terminology.concepts["types"].explode()))
     filters = {key: find_roots(terminology, plan[key]) for key in ("below", "not_below") if key in plan}
     if not (types or filters["below"]):
@@ -162,12 +172,30 @@ def build(terminology: Terminology, plan: dict[str, Any], recogniser: str = "") 
     if plan["ontology"] is None:
         terminology = leave_out(terminology, filters)
     linker: Any = nlp.add_pipe("sapbert_linker", config=filters)
-    linker.initialize(terminology=terminology, nlp=nlp)
+    linker.initialize(terminology=terminology, encoder=plan.get("encoder", "bundled"), nlp=nlp)
     nlp.add_pipe("sapbert_reranker")
     if plan.get("measurements"):
         nlp.add_pipe("measurement_reader")
     nlp.add_pipe("note_context")
     return nlp
+
+
+def add_recogniser(nlp: Language, plan: dict[str, Any], recogniser: str) -> None:
+    """Add a recogniser to the matcher. Its entities are proposals beside names, or, where the terminology has hardly
+    any names of the texts' language, mentions to link like those that somebody has marked."""
+    source = spacy.load(recogniser)
+    if source.lang not in (nlp.lang, "xx"):
+        advice = "Give one with --recogniser, such as ../recogniser/model_languages"
+        msg.fail(
+            f"The recogniser {recogniser} is for '{source.lang}', and the pipeline for '{nlp.lang}'", advice, exits=1
+        )
+    if plan["recogniser"] == "mentions":
+        nlp.add_pipe("ner", source=source)
+    else:
+        nlp.add_pipe("ner", source=source, before="terminology_matcher")
+        matcher: Any = nlp.get_pipe("terminology_matcher")
+        matcher.proposed_labels = source.get_pipe("ner").labels
+    nlp.meta["sources"] = source.meta["sources"]
 
 
 def leave_out(terminology: Terminology, filters: dict[str, list[str]]) -> Terminology:
@@ -230,7 +258,7 @@ def measure_documents(nlp: Language, label: str, file: Path, below: Sequence[str
     return scores, NOTE_ON_DOCUMENTS.format(key=key, name=label, documents=documents, mentions=n_mentions)
 
 
-def describe(nlp: Language, scores: dict[str, float], notes: list[str]) -> None:
+def describe(nlp: Language, encoder: str, scores: dict[str, float], notes: list[str]) -> None:
     """Complete the meta. The linker has put the sources of its terminology there."""
     linker: Any = nlp.get_pipe("sapbert_linker")
     pages = {key: source.get("homepage", "") for key, source in linker.terminology.report["sources"].items()}
@@ -238,7 +266,7 @@ def describe(nlp: Language, scores: dict[str, float], notes: list[str]) -> None:
         {**source, "url": pages[source["abbreviation"]]} if "abbreviation" in source else source
         for source in nlp.meta["sources"]
     ]
-    sources.append(ENCODER)
+    sources.append(ENCODERS[encoder])
     licences = "\n".join("- {name}: {license}".format(**source) for source in sources)
     nlp.meta |= {
         "author": "The spacy-sapbert authors",

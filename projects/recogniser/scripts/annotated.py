@@ -114,13 +114,14 @@ def strip(span: Span) -> Span:
 def main() -> None:
     """Read texts, and write documents to learn from and to measure on."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("texts", type=Path, nargs="+", help="files, *.txt or *.jsonl")
+    parser.add_argument("texts", type=Path, nargs="+", help="files, *.txt or *.jsonl, or folders of them")
     parser.add_argument("output", type=Path, help="folder for train.spacy and dev.spacy")
     parser.add_argument("--dev-texts", type=Path, nargs="*", default=[], help="files to measure on, all their sources")
     parser.add_argument("--label", default="FINDING")
     parser.add_argument("--leave-out", default="", help="sources of texts in *.jsonl, with commas between them")
     args = parser.parse_args()
-    train = [doc for path in args.texts for doc in make_docs(path, args.label, args.leave_out.split(","))]
+    files = [file for path in args.texts for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
+    train = [doc for path in files for doc in make_docs(path, args.label, args.leave_out.split(","))]
     dev = [doc for path in args.dev_texts for doc in make_docs(path, args.label)]
     if not args.dev_texts:
         dev = train[::TENTH]

@@ -1,5 +1,6 @@
-"""Say annotated English texts in other languages, half and half: findings by their names there, frequent words by a small
-dictionary, and the rest as it is. A recogniser that learns from them takes no language's words for a sign of findings.
+"""Say annotated English texts in other languages, half and half: findings by their names there, frequent words by a
+small dictionary, and the rest as it is. A recogniser that learns from them takes no language's words for a sign of
+findings.
 
 Phrases are a table without a head: language, phrase, name, English name, kind. The dictionary has a column for each
 language, and words with a slash between them are equally good.
@@ -26,9 +27,11 @@ from spacy_sapbert.encoder.shim import EncoderShim
 WORD = re.compile(r"[A-Za-z]+(?:['’][a-z]+)?")
 # A finding without a phrase is said as the nearest one that has some: what matters is where findings are said.
 NEAR = 0.75
-# So many findings and words are said in the other language, and so many findings become any other one: most phrases are of
-# findings that no text has.
+# So many findings and words are said in the other language, and so many findings become any other one: most phrases
+# are of findings that no text has.
 SHARE, ANY = 0.9, 0.3
+# Of so many texts, a language has one.
+EVERY = 2
 
 Said = Mapping[str, Sequence[str]]
 
@@ -101,7 +104,6 @@ def main() -> None:
     parser.add_argument("--phrases", type=Path, required=True, help="table *.tsv.xz")
     parser.add_argument("--words", type=Path, required=True, help="dictionary *.tsv")
     parser.add_argument("--leave-out", default="", help="sources of texts in *.jsonl, with commas between them")
-    parser.add_argument("--every", type=int, default=3, help="of so many texts, a language has one")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     texts = [text for path in args.texts for text in read_texts(path, args.leave_out.split(","))]
@@ -110,14 +112,15 @@ def main() -> None:
     args.output.mkdir(parents=True, exist_ok=True)
     for number, (language, words) in enumerate(read_words(args.words).items()):
         rng = random.Random(f"{args.seed} {language}")
-        its_part = texts[number % args.every :: args.every]
+        its_part = texts[number % EVERY :: EVERY]
         switched = [switch(text, findings[language], words, rng) for text in its_part]
         rows = [
             {"text": text.text, "source": "switched", "mentions": [mention._asdict() for mention in text.mentions]}
             for text in switched
         ]
         srsly.write_jsonl(args.output / f"switched.{language}.jsonl", rows)
-        print(f"{language}: {len(rows):,} texts, {len(findings[language].said):,} of {len(names):,} findings have phrases")
+        n_said = len(findings[language].said)
+        print(f"{language}: {len(rows):,} texts; phrases for {n_said:,} of {len(names):,} findings")
 
 
 if __name__ == "__main__":
