@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from weasel.util import load_project_config
 
 
@@ -34,3 +35,12 @@ def import_scripts(project: str) -> Iterator[Path]:
         for name in set(sys.modules) - modules:
             if Path(getattr(sys.modules[name], "__file__", None) or "").parent == folder:
                 del sys.modules[name]
+
+
+def install_multilingual(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install the encoder for ten languages as its package does."""
+    package = folder / "site" / "spacy_sapbert_multilingual"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "encoder").symlink_to(Path(__file__).parents[1] / "projects" / "multilingual_encoder" / "encoder")
+    monkeypatch.syspath_prepend(package.parent)

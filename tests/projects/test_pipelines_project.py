@@ -12,7 +12,7 @@ import pytest
 import spacy
 import srsly
 from obo_files import make_obo
-from project_scripts import import_scripts, list_lines
+from project_scripts import import_scripts, install_multilingual, list_lines
 from rrf_files import atom, rrf_line, write_release
 from spacy.cli.package import package
 from spacy.tokens import DocBin
@@ -249,7 +249,7 @@ def test_a_recogniser_proposes_what_is_no_name(folder):
     """The kept one stands in front of the matcher, whose names stay; the card names what it learned from."""
     add_ontologies(folder, mondo=MONDO, doid=DOID)
     merge_ontologies(folder)
-    recogniser = str(ROOT / "projects" / "recogniser" / "model")
+    recogniser = str(RECOGNISER)
     project.main("disorder_linker", "1.2.3", folder / "open", folder / "output", "", "", "no", recogniser)
     nlp = spacy.load(folder / "output" / "disorder_linker")
     assert nlp.pipe_names[:3] == ["schwartz_hearst", "ner", "terminology_matcher"]
@@ -261,6 +261,31 @@ def test_a_recogniser_proposes_what_is_no_name(folder):
     names = [source["name"] for source in nlp.meta["sources"]]
     assert any("ACI-BENCH" in name for name in names) and any("Human Phenotype" in name for name in names)
     assert "CC BY 4.0" in (folder / "output" / "disorder_linker" / "LICENSES_SOURCES").read_text(encoding="utf8")
+
+
+RECOGNISER = ROOT / "projects" / "recogniser" / "model"
+
+
+def test_findings_in_a_language_without_names(folder, monkeypatch):
+    """What the recogniser finds is linked to English names, and names that the text has stay."""
+    install_multilingual(folder, monkeypatch)
+    recogniser = str(RECOGNISER.with_name("model_languages"))
+    project.main("findings_de", "1.2.3", folder / "open", folder / "output", "", "", "no", recogniser)
+    nlp = spacy.load(folder / "output" / "findings_de")
+    assert nlp.lang == "de" and nlp.meta["name"] == "findings"
+    doc = nlp("Seit gestern hat sie starke Bauchschmerzen, keine Tachycardia.")
+    assert {ent.text: (ent._.match, ent.kb_id_) for ent in doc.ents} == {
+        "Bauchschmerzen": (None, "HP:0002027"),
+        "Tachycardia": ("exact", "HP:0001649"),
+    }
+    assert "multilingual-e5-small" in str(nlp.meta["sources"]) and 'spacy.load("de_findings")' in nlp.meta["notes"]
+
+
+def test_a_recogniser_of_another_language_is_refused(folder, monkeypatch, capsys):
+    install_multilingual(folder, monkeypatch)
+    with pytest.raises(SystemExit):
+        project.main("findings_de", "1.2.3", folder / "open", folder / "output", "", "", "no", str(RECOGNISER))
+    assert "is for 'en', and the pipeline for 'de'" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("name", ["mondo_linker", "open_linker", "disorder_linker"])

@@ -15,7 +15,7 @@ import spacy
 from conftest import build_terminology
 from hypothesis import given
 from hypothesis import strategies as st
-from project_scripts import import_scripts, list_lines
+from project_scripts import import_scripts, install_multilingual, list_lines
 from spacy.tokens import DocBin
 
 from spacy_sapbert.lexicon.said import Phrases
@@ -79,11 +79,11 @@ def test_marks_are_read(tmp_path):
 
 
 def test_texts_have_the_words_of_their_language(tmp_path):
-    for name in ("texts.fr.txt", "texts.txt"):
-        (tmp_path / name).write_text("##### note toux\nPas d'{{asthme|asthma|neg}}.\n", encoding="utf8")
-    french, english = (annotated.make_docs(tmp_path / name, "FINDING")[0] for name in ("texts.fr.txt", "texts.txt"))
-    assert [ent.text for ent in french.ents] == ["asthme"] and french[1].text == "d'"
-    assert [ent.text for ent in english.ents] == ["d'asthme"]
+    for name in ("texts.it.txt", "texts.txt"):
+        (tmp_path / name).write_text("##### note tosse\nSenza l'{{asma|asthma|neg}}.\n", encoding="utf8")
+    italian, english = (annotated.make_docs(tmp_path / name, "FINDING")[0] for name in ("texts.it.txt", "texts.txt"))
+    assert [ent.text for ent in italian.ents] == ["asma"]
+    assert [ent.text for ent in english.ents] == ["l'asma"]
 
 
 WORDS = st.text(st.characters(exclude_characters="{}|\n\r", exclude_categories=["C", "Z"]), min_size=1)
@@ -134,22 +134,14 @@ def test_phrases_with_one_meaning_are_collected(tmp_path, monkeypatch, capsys):
     assert output.read_bytes() == first
 
 
-@pytest.fixture
-def multilingual(tmp_path, monkeypatch):
-    """Install the encoder for ten languages."""
-    package = tmp_path / "site" / "spacy_sapbert_multilingual"
-    package.mkdir(parents=True)
-    (package / "__init__.py").touch()
-    (package / "encoder").symlink_to(PROJECT.parent / "multilingual_encoder" / "encoder")
-    monkeypatch.syspath_prepend(package.parent)
-
-
 FINDINGS = switch.Findings({"fever": ["Fieber"], "hip pain": ["Hüftschmerz"]}, ["Fieber", "Hüftschmerz", "Husten"])
 
 
 @given(st.integers(min_value=0, max_value=99))
 def test_findings_and_words_are_said_in_another_language(seed):
-    text = annotated.read_marks("No {{fever|fever|neg}}, but {{pain in the left hip|hip pain}}. Left: it's {{odd|quirk}}.")
+    text = annotated.read_marks(
+        "No {{fever|fever|neg}}, but {{pain in the left hip|hip pain}}. Left: it's {{odd|quirk}}."
+    )
     words = {"no": ["kein", "keine"], "it": ["es"], "left": ["linke"], "the": ["der"]}
     said = switch.switch(text, FINDINGS, words, random.Random(seed))
     assert said == switch.switch(text, FINDINGS, words, random.Random(seed))
@@ -161,7 +153,8 @@ def test_findings_and_words_are_said_in_another_language(seed):
     assert before in {"No ", "Kein ", "Keine "} and re.fullmatch(". (Left|Linke): (it's|es) ", between)
 
 
-def test_a_finding_without_phrases_is_said_as_the_nearest_one(tmp_path, multilingual):
+def test_a_finding_without_phrases_is_said_as_the_nearest_one(tmp_path, monkeypatch):
+    install_multilingual(tmp_path, monkeypatch)
     path = tmp_path / "phrases.tsv.xz"
     with lzma.open(path, "wt", encoding="utf8") as file:
         file.write("de\tFußschwellung\tSchwellung\tFoot swelling\tlay\nde\tHusten\tHusten\tcough\tname\n")
@@ -231,3 +224,25 @@ def test_a_recogniser_of_own_texts(tmp_path, pipeline, monkeypatch):
     fitted = json.loads(output.read_text())["weights"]
     assert set(fitted) == set(weights.WEIGHTS) <= set(FOUND) and all(map(np.isfinite, fitted.values()))
     assert fitted["backed"] > 0
+
+
+# Sentences without a name that English has, too.
+SEEN = {
+    "de": ("Seit gestern klagt sie über Kopfschmerzen und Durchfall.", {"Kopfschmerzen", "Durchfall"}),
+    "es": ("El paciente refiere tos y dolor de cabeza desde ayer.", {"tos", "dolor de cabeza"}),
+    "it": ("La paziente riferisce tosse e cefalea da ieri.", {"tosse", "cefalea"}),
+}
+
+
+@pytest.mark.parametrize("language", SEEN)
+def test_the_kept_recogniser_of_languages(language, tmp_path, monkeypatch):
+    """It sees words by their vectors and their shape, and has neither the table nor words of its texts."""
+    install_multilingual(tmp_path, monkeypatch)
+    kept = PROJECT / "model_languages"
+    assert sum(path.stat().st_size for path in kept.rglob("*") if path.is_file()) < 900_000
+    nlp = spacy.blank(language)
+    nlp.add_pipe("ner", source=spacy.load(kept))
+    text, findings = SEEN[language]
+    assert {ent.text for ent in nlp(text).ents} == findings
+    embed = nlp.config["components"]["ner"]["model"]["tok2vec"]["embed"]
+    assert embed["attrs"] == ["SHAPE"] and embed["encoder"] == "multilingual"
