@@ -227,7 +227,8 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
     def prepare(self, retriever: Retriever) -> None:
         """Read the names that it compares before the first document asks for it."""
         retriever.lexicon.bridge.read_all()
-        if (second := self._learned.second) is not None:
+        second = self._learned.second
+        if second is not None:
             self._learned = replace(self._learned, second=second.fitted(retriever))
 
     @property
@@ -267,17 +268,19 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         """
         settings, component = self._settings, self._find_linker(nlp=nlp)
         linker = component.fixed()
-        reading = self._read_second(second, vectors_path, linker.snapshot.retriever)
         examples = () if get_examples is None else get_examples()
         pipelines = [nlp] if nlp is not None else find_pipelines(self)
         copies = with_abbreviations(examples, pipelines[0]) if pipelines else examples
         documents = [gold for eg in copies if (gold := find_gold(eg, use_gold_ents=True))]
+        if not documents and second is None:
+            return
+        if not documents and self.is_trained:
+            raise ValueError(
+                f"The reranker '{self.name}' has been trained without this second encoder. Give `initialize` the "
+                "annotated documents as well, and train it again."
+            )
+        reading = self._read_second(second, vectors_path, linker.snapshot.retriever)
         if not documents:
-            if second is not None and self.is_trained:
-                raise ValueError(
-                    f"The reranker '{self.name}' has been trained without this second encoder. Give `initialize` the "
-                    "annotated documents as well, and train it again."
-                )
             self._learned = replace(self._learned, second=reading)
             return
         component.expect_no_mentions()

@@ -3,7 +3,7 @@
 A candidate's score is its cosine, plus a weight times the logarithm of the descendants of its concept, because mentions
 are more general than the names nearest to them; more if its concept has the mention as a name, here or in the bridge;
 and less if its name says the opposite. Where a candidate's name has the words of the mention, the cosine alone decides.
-Where no name is near, another encoder may be asked as well: what both find first is right twice as often.
+Where no name is near, another encoder may be asked as well: where both agree, the first candidate is more probable.
 Words that the matcher has found may be no mention, or mean something else.
 """
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 # Chosen on development documents and on names of sources that were left out of the bridge (docs/notes/results.md).
 SIZE, BRIDGE = 0.01, 0.2
-# Times how far a candidate is behind the best one for a second encoder.
-SECOND = 0.3
 # Candidates that are farther behind the nearest are left alone.
 WINDOW = 0.25
 # Candidates of a mention, in the order without opposites, whose opposites and spelling are looked at. Those behind are
@@ -56,8 +54,11 @@ CHANCE = {
 }
 # The cosine has another weight below, between and above these.
 LOW, HIGH = 0.6, 0.8
-# The same after a second reading: the logit before it, the candidate's cosine then, and how far it is ahead of others.
-REREAD = {"bias": 2.34, "before": 0.77, "second": -3.05, "second_ahead": 4.12}
+# What a second reading adds to that logit, fitted to development documents with and without the concepts of their
+# mentions (docs/notes/reranker.md). The less other names are like the mention, the more the first one says.
+REREAD = {"bias": 3.27, "second": 0.61, "second_other": -5.35}
+# The best other candidate counts from this cosine on.
+LEAST_OTHER = 0.3
 # The logit of the probability that a match and its concept are right, fitted by
 # `python -m spacy project run prior projects/reranker`.
 FOUND = {
@@ -135,8 +136,6 @@ def compute_prior(
     size, bridge, thing, has_same = _consult(found, lists, is_near, read_names, known, has_marks, sum_words(*words))
     is_open = is_near & ~has_same
     prior = cosine + SIZE * size + BRIDGE * bridge
-    if second is not None:
-        prior += SECOND * np.nan_to_num(second - lists.best(second)[lists.mention])
     order = lists.sort(prior)
     rows = order[(lists.place < CHECKED) | denies | has_marks]
     forms = [found.forms[mention] for mention in lists.mention[rows].tolist()]
@@ -173,8 +172,7 @@ def compute_prior(
     signals = make_signals(lists, values, alike)
     total = _weigh(CHANCE, signals)
     if second is not None:
-        reread = make_second_signals(lists, total, values["prior"], second, alike)
-        total = np.where(np.isnan(second), total, _weigh(REREAD, reread))
+        total = _read_again(lists, total, values["prior"], second, alike)
     return {**values, "chance": sigmoid(total), "alike": alike}
 
 
@@ -232,7 +230,7 @@ def make_signals(lists: Lists, values: Mapping[str, np.ndarray], alike: np.ndarr
     """Make what the probability of each candidate depends on, by the names in `CHANCE`, given what `BEFORE_TRAINING`
     names. Those that count as one with the first are compared with all others."""
     prior, cosine = values["prior"], values["cosine"]
-    gap = _compare_first(lists, prior, lists.find_alike(lists.sort(prior), alike))
+    gap = prior - _find_other(lists, prior, lists.find_alike(lists.sort(prior), alike))
     return {
         "bias": np.ones_like(prior),
         "cosine": cosine,
@@ -246,23 +244,23 @@ def make_signals(lists: Lists, values: Mapping[str, np.ndarray], alike: np.ndarr
     }
 
 
-def make_second_signals(
+def _read_again(
     lists: Lists, total: np.ndarray, prior: np.ndarray, second: np.ndarray, alike: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Make what the probability of each candidate depends on after a second reading, by the names in `REREAD`, given
-    its logit before that."""
-    return {
-        "bias": np.ones_like(prior),
-        "before": total,
-        "second": second,
-        "second_ahead": _compare_first(lists, second, lists.find_alike(lists.sort(prior), alike)),
-    }
+) -> np.ndarray:
+    """Change the logits of candidates that a second encoder has read, given its cosines. One that is behind others for
+    it does not become more probable."""
+    other = _find_other(lists, second, lists.find_alike(lists.sort(prior), alike))
+    signals = {"bias": np.ones_like(prior), "second": second, "second_other": np.maximum(other, LEAST_OTHER)}
+    change = _weigh(REREAD, signals)
+    change = np.where(second < other, np.minimum(change, 0), change)
+    return total + np.nan_to_num(change)
 
 
-def _compare_first(lists: Lists, values: np.ndarray, is_first: np.ndarray) -> np.ndarray:
-    """Tell how far the candidates that count as the first one are ahead of the others, and these behind the best."""
+def _find_other(lists: Lists, values: np.ndarray, is_first: np.ndarray) -> np.ndarray:
+    """Find the value that a candidate has to beat: the best one, and for those that count as the first one the best of
+    the others."""
     best, best_other = lists.best(values), lists.best(np.where(is_first, -1.0, values))
-    return np.asarray(values - np.where(is_first, best_other[lists.mention], best[lists.mention]))
+    return np.where(is_first, best_other[lists.mention], best[lists.mention])
 
 
 def make_match_signals(chance: np.ndarray, matches: Sequence[Match]) -> dict[str, np.ndarray]:
