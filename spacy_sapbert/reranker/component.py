@@ -252,8 +252,8 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         get_examples: Callable[[], Iterable[Example]] | None = None,
         *,
         nlp: Language | None = None,
-        second: str | Path | None = None,
-        vectors_path: str | Path | None = None,
+        second: Any = None,
+        vectors_path: Any = None,
     ) -> None:
         """Collect the annotated mentions, and start the network as a copy of the linker.
 
@@ -265,6 +265,7 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         vectors_path (str | Path | None): A folder to keep these vectors in, with which an interrupted call goes on.
         RAISES (ValueError): If the linker links none of the annotated mentions, or is missing; or if a trained reranker
             would get another encoder without annotations.
+        RAISES (TypeError): If `second` is something else.
         """
         settings, component = self._settings, self._find_linker(nlp=nlp)
         linker = component.fixed()
@@ -302,11 +303,12 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         start_network(self.model, batch.given, batch.is_right)
         self._learned = learned
 
-    def _read_second(
-        self, name: str | Path | None, vectors_path: str | Path | None, retriever: Retriever
-    ) -> SecondReading | None:
+    def _read_second(self, name: Any, vectors_path: Any, retriever: Retriever) -> SecondReading | None:
         if name is None:
             return self._learned.second
+        if not isinstance(name, str | Path):
+            what = f"{name!r:.80}, but has to be the folder or the name of an encoder"
+            raise TypeError(f"`second` of the reranker '{self.name}' is {what}.")
         from .second import SecondReading
 
         return SecondReading.make(name, retriever, vectors_path)

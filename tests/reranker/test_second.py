@@ -87,6 +87,14 @@ def test_only_what_is_read_again_is_decided_otherwise(nlp, second_folder):
     assert is_same == [score >= BELOW for score in scores]
 
 
+def test_a_config_names_it(nlp, second_folder):
+    nlp.config["initialize"]["components"]["sapbert_reranker"] = {"second": str(second_folder)}
+    nlp.initialize()
+    assert nlp.get_pipe("sapbert_reranker").learned.second is not None
+    with pytest.raises(TypeError, match="`second` of the reranker 'sapbert_reranker' is 5"):
+        nlp.get_pipe("sapbert_reranker").initialize(second=5)
+
+
 def test_a_candidate_gains_by_how_far_it_is_ahead_for_the_second_encoder(nlp, second_folder, monkeypatch):
     def decide_with(ahead, place):
         """Let the candidate at a place of the linker's order be ahead of all others."""
