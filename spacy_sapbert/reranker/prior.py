@@ -253,14 +253,14 @@ def _read_again(
     signals = {"bias": np.ones_like(prior), "second": second, "second_other": np.maximum(other, LEAST_OTHER)}
     change = _weigh(REREAD, signals)
     change = np.where(second < other, np.minimum(change, 0), change)
-    return total + np.nan_to_num(change)
+    return np.asarray(total + np.nan_to_num(change))
 
 
 def _find_other(lists: Lists, values: np.ndarray, is_first: np.ndarray) -> np.ndarray:
     """Find the value that a candidate has to beat: the best one, and for those that count as the first one the best of
     the others."""
     best, best_other = lists.best(values), lists.best(np.where(is_first, -1.0, values))
-    return np.where(is_first, best_other[lists.mention], best[lists.mention])
+    return np.asarray(np.where(is_first, best_other[lists.mention], best[lists.mention]))
 
 
 def make_match_signals(chance: np.ndarray, matches: Sequence[Match]) -> dict[str, np.ndarray]:
