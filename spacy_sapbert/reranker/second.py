@@ -73,7 +73,8 @@ class SecondReading:
         scales = np.zeros(n, dtype=np.float32)
         places = find_keys(self.keys, retriever.keys)
         is_known = places >= 0
-        rows[is_known], scales[is_known] = self.rows[places[is_known]], self.scales[places[is_known]]
+        rows[is_known] = self.rows[places[is_known]]
+        scales[is_known] = self.scales[places[is_known]]
         # A row whose names were removed is never looked up.
         new = np.flatnonzero(~is_known & (np.diff(retriever.offsets) > 0))
         names = ColumnReader(retriever.names).list(retriever.name_rows[retriever.offsets[new]])
@@ -129,8 +130,9 @@ class SecondReader:
         is_open = (lists.lengths > 0) & (lists.best(scores) < BELOW)
         mentions = np.flatnonzero(is_open)
         tokens = TokenLists.make(encoder.tokenize([candidates.forms[mention][0] for mention in mentions.tolist()]))
-        informative = encoder.find_informative(tokens)
-        mentions, tokens = mentions[informative], tokens.take(np.flatnonzero(informative))
+        informative = np.flatnonzero(encoder.find_informative(tokens))
+        mentions = mentions[informative]
+        tokens = tokens.take(informative)
         if not len(mentions):
             return cosines
         queries = encoder.encode_tokens(tokens, batch_size=BATCH)
