@@ -33,7 +33,7 @@ def folders(tmp_path_factory, static_folder, terminology, scann_index, usearch_i
     rules = nlp.add_pipe("mention_rules")
     rules.add([MentionRule(name="cold", kb_id="NIL"), MentionRule(name="HA", kb_id=None, author="Ann")])
     nlp.add_pipe("sapbert_linker").initialize(terminology=terminology, encoder=str(static_folder))
-    nlp.add_pipe("sapbert_reranker")
+    nlp.add_pipe("sapbert_reranker").initialize(second=str(static_folder))
     nlp.to_disk(root / "pipeline")
     return root
 

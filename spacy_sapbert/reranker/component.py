@@ -43,6 +43,7 @@ from .table import CandidateTable
 if TYPE_CHECKING:
     from ..retrieval.retriever import Retriever
     from ..snapshot import FixedLinker
+    from .second import SecondReading
 
 CANT_JUDGE = (
     "The probabilities of the reranker '{name}' can't be compared with annotations: {reason}. Give documents whose "
@@ -135,7 +136,7 @@ class RerankerSettings(Settings):
     # The share of right links decides which training step is kept.
     default_score_weights={**dict.fromkeys((*SCORES, *PROBABILITY_SCORES)), "nel_micro_f": 1.0},
 )
-@with_settings(RerankerSettings)
+@with_settings(RerankerSettings, later=("second", "vectors_path"))
 def make_reranker(
     nlp: Language, name: str, model: NetworkModel, scorer: Callable[..., Any] | None, **settings: Any
 ) -> SapbertReranker:
@@ -215,7 +216,8 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         register_extensions(self.attribute)
 
     def _describe(self) -> list[str]:
-        return ["trained" if self.is_trained else "untrained"]
+        parts = ["trained" if self.is_trained else "untrained"]
+        return parts if self._learned.second is None else [*parts, "reads twice"]
 
     @property
     def depth(self) -> int:
@@ -225,6 +227,9 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
     def prepare(self, retriever: Retriever) -> None:
         """Read the names that it compares before the first document asks for it."""
         retriever.lexicon.bridge.read_all()
+        second = self._learned.second
+        if second is not None:
+            self._learned = replace(self._learned, second=second.fitted(retriever))
 
     @property
     def is_trained(self) -> bool:
@@ -243,14 +248,24 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         return self._learned
 
     def initialize(
-        self, get_examples: Callable[[], Iterable[Example]] | None = None, *, nlp: Language | None = None
+        self,
+        get_examples: Callable[[], Iterable[Example]] | None = None,
+        *,
+        nlp: Language | None = None,
+        second: Any = None,
+        vectors_path: Any = None,
     ) -> None:
         """Collect the annotated mentions, and start the network as a copy of the linker.
 
         get_examples (Callable | None): Gives the training documents. Without any annotated mention, the reranker is
             left as it is, and decides without training if it has learned nothing yet.
         nlp (Language | None): The pipeline, which has the linker; None for the one that the reranker is in.
-        RAISES (ValueError): If the linker links none of the annotated mentions, or is missing.
+        second (str | Path | None): Another encoder, in the forms that the linker takes, for mentions whose best score
+            is below .9: all names are encoded once. None keeps the present one, if any.
+        vectors_path (str | Path | None): A folder to keep these vectors in, with which an interrupted call goes on.
+        RAISES (ValueError): If the linker links none of the annotated mentions, or is missing; or if a trained reranker
+            would get another encoder without annotations.
+        RAISES (TypeError): If `second` is something else.
         """
         settings, component = self._settings, self._find_linker(nlp=nlp)
         linker = component.fixed()
@@ -258,11 +273,21 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         pipelines = [nlp] if nlp is not None else find_pipelines(self)
         copies = with_abbreviations(examples, pipelines[0]) if pipelines else examples
         documents = [gold for eg in copies if (gold := find_gold(eg, use_gold_ents=True))]
+        if not documents and second is None:
+            return
+        if not documents and self.is_trained:
+            raise ValueError(
+                f"The reranker '{self.name}' has been trained without this second encoder. Give `initialize` the "
+                "annotated documents as well, and train it again."
+            )
+        reading = self._read_second(second, vectors_path, linker.snapshot.retriever)
         if not documents:
+            self._learned = replace(self._learned, second=reading)
             return
         component.expect_no_mentions()
         snapshot = linker.snapshot
-        learned = Learned(snapshot.encoder.fingerprint, snapshot.retriever.terminology.fingerprint, tuple(FEATURES))
+        terminology = snapshot.retriever.terminology.fingerprint
+        learned = Learned(snapshot.encoder.fingerprint, terminology, tuple(FEATURES), second=reading)
         fixed = self._fix(linker, learned)
         warn_of_missing(documents, fixed.gold)
         found = AnnotatedMentions.read(documents, linker, fixed.gold)
@@ -277,6 +302,16 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         batch = AnnotatedMentions.read(documents, linker, fixed.gold, MEASURED).look_up(fixed.table)
         start_network(self.model, batch.given, batch.is_right)
         self._learned = learned
+
+    def _read_second(self, name: Any, vectors_path: Any, retriever: Retriever) -> SecondReading | None:
+        if name is None:
+            return self._learned.second
+        if not isinstance(name, str | Path):
+            what = f"{name!r:.80}, but has to be the folder or the name of an encoder"
+            raise TypeError(f"`second` of the reranker '{self.name}' is {what}.")
+        from .second import SecondReading
+
+        return SecondReading.make(name, retriever, vectors_path)
 
     @pause_collection()
     def predict(self, docs: Iterable[Doc]) -> Decisions:
@@ -546,7 +581,10 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         RAISES (OSError): If a file is missing or damaged.
         RAISES (ValueError): If it was trained by a version with other features.
         """
-        self._learned = load_learned(Path(path), self.model, self.name, tuple(FEATURES))
+        return self._load(Path(path))
+
+    def _load(self, path: Path, memory_map: bool = True) -> Self:
+        self._learned = load_learned(path, self.model, self.name, tuple(FEATURES), memory_map=memory_map)
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> bytes:
@@ -565,7 +603,7 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         RETURNS (SapbertReranker): The component itself.
         RAISES (ValueError): If the bytes are damaged.
         """
-        return unpack_with(self.from_disk, bytes_data)
+        return unpack_with(partial(self._load, memory_map=False), bytes_data)
 
     def _find_linker(self, docs: Sequence[Doc] = (), nlp: Language | None = None) -> SapbertLinker:
         """Find the linker in the pipeline, whether it is enabled, frozen or neither."""
@@ -583,15 +621,19 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         return self._fix(self._find_linker(docs, nlp).fixed(), self._learned)
 
     def _fix(self, linker: FixedLinker, learned: Learned) -> FixedReranker:
+        from .second import SecondReader
+
         settings, snapshot = self._settings, linker.snapshot
 
         def make() -> tuple[CandidateTable, GoldIds]:
             check_learned(self.name, linker, learned)
             memory, size = learned.memory if settings.priors else None, settings.cache_size
-            table = CandidateTable(linker, settings.n_candidates, memory, size, is_trained=learned.is_trained)
+            second = None if learned.second is None else SecondReader(learned.second, snapshot.retriever)
+            n, is_trained = settings.n_candidates, learned.is_trained
+            table = CandidateTable(linker, n, memory, size, is_trained=is_trained, second=second)
             return table, GoldIds(snapshot.retriever.terminology, linker.settings.output_source)
 
-        used = learned.memory, learned.encoder, learned.terminology, learned.features
+        used = learned.memory, learned.encoder, learned.terminology, learned.features, learned.second
         key = settings, linker.settings, snapshot.encoder.fingerprint, used
         return FixedReranker(self.name, self.model, learned, linker, *snapshot.derived.get("reranker", key, make))
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from safetensors.numpy import save_file
@@ -16,16 +16,21 @@ from typing_extensions import TypedDict
 
 from ..arrays import ArrayFile
 from ..errors import DAMAGED
-from ..files import fill_folder, read_manifest, write_manifest
+from ..files import fill_folder, find_part, read_manifest, write_manifest
 from ..forking import kept_property
 from .network import Features, NetworkModel
 from .prior import MIN_CHANCE, MIN_FOUND
+
+if TYPE_CHECKING:
+    from .second import SecondReading
 
 CANT_DECIDE = "The reranker '{name}' can't decide here: {reason}. Use what it was trained with, or train it again."
 
 RERANKER_FILE = "reranker.json"
 FORMAT_VERSION = 1
 MODEL_FILE, ARRAYS_FILE = "model", "arrays.safetensors"
+# The folder of a second reading, if there is one.
+SECOND = "second"
 
 # Annotated mentions nearest to a mention whose concepts are looked at. More than are needed, because those of the
 # document that is left out do not count.
@@ -249,6 +254,7 @@ class Learned:
     concept: Curve = IDENTITY  # calibrates the probability of the best concept
     nil: Curve = IDENTITY  # calibrates the probability of NIL
     threshold: float | None = None  # the chosen one
+    second: SecondReading | None = None  # what reads mentions again
 
     @property
     def is_trained(self) -> bool:
@@ -296,20 +302,25 @@ def save_learned(path: Path, model: NetworkModel, learned: Learned) -> None:
     if (memory := learned.memory) is not None:
         data["memory"] = {"mentions": memory.mentions, "concepts": memory.concepts}
         arrays |= {"vectors": memory.vectors, "rows": memory.rows, "documents": memory.documents}
-    with fill_folder(path, last=RERANKER_FILE, remove=() if learned.features else (MODEL_FILE,)) as folder:
+    with fill_folder(path, last=RERANKER_FILE, remove=(MODEL_FILE, SECOND)) as folder:
+        if learned.second is not None:
+            learned.second.to_disk(folder / SECOND)
         save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, folder / ARRAYS_FILE)
         if learned.features:
             (folder / MODEL_FILE).write_bytes(model.to_bytes())
-        write_manifest(folder / RERANKER_FILE, FORMAT_VERSION, data)
+        write_manifest(folder / RERANKER_FILE, FORMAT_VERSION, data, below=False)
 
 
-def load_learned(path: Path, model: NetworkModel, name: str, computed: Sequence[str]) -> Learned:
+def load_learned(
+    path: Path, model: NetworkModel, name: str, computed: Sequence[str], *, memory_map: bool = True
+) -> Learned:
     """Load a reranker from a folder: the network's weights, if it has been trained, and what else it has learned.
 
     Features other than the computed ones are refused.
     """
     used: tuple[str, ...] = (MODEL_FILE, ARRAYS_FILE)
-    features = tuple(read_manifest(path / RERANKER_FILE, FORMAT_VERSION, RerankerManifest, parts=used)["features"])
+    parts = (*used, SECOND)
+    features = tuple(read_manifest(path / RERANKER_FILE, FORMAT_VERSION, RerankerManifest, parts=parts)["features"])
     used = used if features else (ARRAYS_FILE,)
     manifest = read_manifest(path / RERANKER_FILE, FORMAT_VERSION, RerankerManifest, used=used)
     if features and features != tuple(computed):
@@ -323,6 +334,11 @@ def load_learned(path: Path, model: NetworkModel, name: str, computed: Sequence[
     memory = None if texts is None else _read_memory(arrays, texts)
     concept = _read_curve(arrays, "concept")
     nil = _read_curve(arrays, "nil")
+    second = None
+    if (folder := find_part(path, SECOND)).is_dir():
+        from .second import SecondReading
+
+        second = SecondReading.from_disk(folder, memory_map=memory_map)
     if features:
         try:
             model.from_bytes((path / MODEL_FILE).read_bytes())
@@ -336,6 +352,7 @@ def load_learned(path: Path, model: NetworkModel, name: str, computed: Sequence[
         concept,
         nil,
         manifest["threshold"],
+        second,
     )
 
 

@@ -18,6 +18,7 @@ from .prior import BEFORE_TRAINING, compute_prior
 if TYPE_CHECKING:
     from ..candidates import ConceptFilter, Matched
     from ..snapshot import FixedLinker
+    from .second import SecondReader
 
 # Mentions whose candidates are looked up and compared together.
 MADE_AT_ONCE = 1024
@@ -39,12 +40,20 @@ class CandidateTable:
     """
 
     def __init__(
-        self, linker: FixedLinker, n_candidates: int, memory: AnnotationMemory | None, size: int, *, is_trained: bool
+        self,
+        linker: FixedLinker,
+        n_candidates: int,
+        memory: AnnotationMemory | None,
+        size: int,
+        *,
+        is_trained: bool,
+        second: SecondReader | None = None,
     ) -> None:
         self._linker = linker
         self._n_candidates = n_candidates
         self._memory = memory
         self._is_trained = is_trained
+        self._second = second
         self._features = [*(QUERY if is_trained else BEFORE_TRAINING)]
         self._facts = ConceptFacts(linker.snapshot.retriever)
         self._filters: list[ConceptFilter] = []
@@ -132,7 +141,8 @@ class CandidateTable:
             remembered = self._memory.describe(recalled, map(places.__getitem__, candidates.slices))
         # Rounded, so that names with equal vectors have equal scores.
         scores = candidates.score.round(6).astype(np.float32)
-        prior = compute_prior(candidates, scores, self._facts.list_names, self._facts.bridged)
+        second = None if self._second is None else self._second.read(candidates, scores)
+        prior = compute_prior(candidates, scores, self._facts.list_names, self._facts.bridged, second)
         if self._is_trained:
             features = compute_query_features(candidates, scores, self._facts, prior, remembered)
         else:
