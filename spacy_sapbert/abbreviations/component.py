@@ -18,7 +18,7 @@ from ..errors import TAKEN_ATTRIBUTE, warn
 from ..lexicon.initialisms import SHORT_LENGTHS, SMALL_WORDS
 from ..lexicon.languages import get_language
 from ..settings import Settings, SettingsAttributes, explained
-from .short_forms import CLINICAL, ShortForms
+from .short_forms import ShortForms, name_clinical
 
 # Start token of a short form -> (end token, text of the long form).
 Abbreviations = dict[int, tuple[int, str]]
@@ -67,9 +67,10 @@ class ShortFormSettings(Settings):
 )
 @explained()
 def make_schwartz_hearst(nlp: Language, name: str, short_forms: Any) -> "SchwartzHearst":
-    """Create the abbreviation detector for a pipeline. Without `short_forms`, an English one has those of notes."""
+    """Create the abbreviation detector for a pipeline. Without `short_forms`, it has those of notes in the pipeline's
+    language, if the package has any."""
     if short_forms is None:
-        short_forms = CLINICAL if nlp.lang == "en" else {}
+        short_forms = name_clinical(nlp.lang or "") or {}
     return SchwartzHearst(name, short_forms=short_forms)
 
 

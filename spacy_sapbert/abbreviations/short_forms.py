@@ -14,8 +14,9 @@ from ..lexicon import languages
 from ..lexicon.scan import list_words
 from ..lexicon.sections import list_part_bounds
 
+# Tables of the package: "clinical" is English, "clinical_de" German.
 CLINICAL = "clinical"
-FILE = Path(__file__).with_name("clinical.txt")
+FILES = {path.stem: path for path in Path(__file__).parent.glob(f"{CLINICAL}*.txt")}
 # Words of readings that say nothing of the document.
 _GENERAL = frozenset(
     "acute chronic disease disorder syndrome primary type right group level mass status b 1 2 "
@@ -54,10 +55,11 @@ class ShortForms:
         """Read short forms.
 
         short_forms (str | Mapping[str, Sequence[str]]): The readings of each short form, the more frequent first, as
-            "long form" or "long form: words that speak for it"; "clinical" for the table of the package.
+            "long form" or "long form: words that speak for it"; "clinical" for the English table of the package,
+            "clinical_de" and so on for those of other languages.
         RAISES (ValueError): If it is something else.
         """
-        given = read_clinical() if short_forms == CLINICAL else short_forms
+        given = read_clinical(short_forms) if isinstance(short_forms, str) and short_forms in FILES else short_forms
         if not isinstance(given, Mapping):
             raise ValueError(
                 f'short_forms is {given!r}, but has to be "{CLINICAL}" or a table such as '
@@ -137,11 +139,18 @@ def _weigh(before: list[str], behind: list[str]) -> dict[str, float]:
     return weights
 
 
-def read_clinical() -> dict[str, list[str]]:
+def name_clinical(lang: str) -> str:
+    """Name the table of the package for a language; "" if there is none."""
+    name = CLINICAL if lang == "en" else f"{CLINICAL}_{lang}"
+    return name if name in FILES else ""
+
+
+def read_clinical(name: str = CLINICAL) -> dict[str, list[str]]:
     """Read the short forms of clinical notes that come with the package.
 
+    name (str): "clinical" for the English ones, "clinical_de", "clinical_es" and so on for those of other languages.
     RETURNS (dict[str, list[str]]): The readings of each, to change and to give to `schwartz_hearst`.
     """
-    lines = FILE.read_text(encoding="utf8").splitlines()
+    lines = FILES[name].read_text(encoding="utf8").splitlines()
     rows = (line.split("\t") for line in lines if not line.startswith("#"))
     return {short: readings for short, *readings in rows}
