@@ -16,6 +16,7 @@ from .encoder.shim import EncoderShim, get_encoder, make_model
 from .errors import DAMAGED, MISSING, NO_LIST
 from .files import fill_folder, find_part, finish_replacing, read_manifest, write_manifest
 from .index import Index
+from .lexicon.languages import Language
 from .lexicon.said import Phrases, SaidTable
 from .progress import say
 from .retrieval.edits import with_configured_index
@@ -69,14 +70,14 @@ def resolve_terminology(terminology: Any, present: Snapshot) -> Terminology:
     return terminology
 
 
-def resolve_phrases(phrases: Any, present: Snapshot | None) -> SaidTable | Phrases | None:
+def resolve_phrases(phrases: Any, present: Snapshot | None, language: Language) -> SaidTable | Phrases | None:
     """Read files of phrases. If none are given, those of a present terminology stay, and others are the package's."""
     if phrases is None:
         return present.built.lexicon.said if present is not None and present.built is not None else None
     sources = [phrases] if isinstance(phrases, str | Path) else phrases
     if not isinstance(sources, Sequence) or not all(isinstance(source, str | Path) for source in sources):
         raise TypeError(f"`phrases` is {phrases!r:.80}, but has to be a file, or a list of files, of what people say.")
-    return Phrases.read(sources)
+    return Phrases.read(sources, language)
 
 
 def _refuse(present: Snapshot, key: str, found: Any, expected: str) -> TypeError:

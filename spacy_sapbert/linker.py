@@ -423,13 +423,14 @@ class SapbertLinker(Linker, SettingsAttributes[LinkerSettings], TrainablePipe): 
         vectors_path (str | Path | None): A folder to keep the names' vectors in. With it, an interrupted call goes on
             where it stopped, and a changed terminology costs its new names only. It may be deleted afterwards.
         phrases (str | Path | Sequence[str | Path] | None): Files of what people say in place of names: lines of a
-            phrase, a tab and a standard name. "package" stands for the phrases of the package, which a new terminology
-            has by default; an empty list is for none.
+            phrase, a tab and a standard name. "package" stands for the phrases of the package in the pipeline's
+            language, which a new terminology has by default; an empty list is for none.
         RAISES (ValueError): If there is no terminology or no encoder, a setting of the linker or its matchers holds
             what the terminology lacks, or a file of phrases can't be read.
         RAISES (TypeError): If either is something else.
         """
         from .building import resolve_encoder, resolve_phrases, resolve_terminology
+        from .lexicon.languages import find_language
         from .retrieval.retriever import Retriever
 
         if terminology is None and encoder is None and phrases is None and self.is_ready:
@@ -437,8 +438,9 @@ class SapbertLinker(Linker, SettingsAttributes[LinkerSettings], TrainablePipe): 
         check_polars("initialize a linker")
         with self._edits:
             present = self._snapshot
-            said = resolve_phrases(phrases, present if terminology is None else None)
+            kept = present if terminology is None else None
             loaded, terminology = resolve_encoder(encoder, present), resolve_terminology(terminology, present)
+            said = resolve_phrases(phrases, kept, find_language(terminology.names["language"], self.vocab.lang))
             self._check_filters(terminology)
             retriever = Retriever.build(
                 terminology,

@@ -20,7 +20,8 @@ from ..terminology.codes import SOURCE_SEPARATOR, rank_name
 from ..text import write_plainly
 from .bags import SAID, BagTable, make_key_filter
 from .initialisms import own_case_forms
-from .mentions import JOINED, LOOSER, PLAIN, Hit, Proposal, ReadText
+from .languages import get_reader
+from .mentions import JOINED, LOOSER, PLAIN, Hit, Proposal, ReadText, find_shared
 from .place_reader import Heading, get_place_words
 from .places import Name, PlaceFinder
 from .scan import scan
@@ -55,6 +56,11 @@ class Demands(NamedTuple):
     # The text, if it is so short that its case counts, and whether it is a cell in capitals, which may be any word.
     short: str
     is_cell: bool
+
+    @classmethod
+    def of(cls, words: tuple[int, ...]) -> Demands:
+        """Demand nothing but words."""
+        return cls(words, None, (0, 0), None, "", is_cell=False)
 
 
 class Choice(NamedTuple):
@@ -134,6 +140,7 @@ class NameFinder:
         of_texts: list[list[Hit]] = [[] for _ in texts]
         first = [0, *accumulate(len(one) + len(BETWEEN) for one in texts)]
         hits = self._drop_joined([hit for _, hit in text.found.values()])
+        hits += self._find_shared(joined) if not self._is_exact else []
         for hit in self._place(self._placer, text, hits, first, headings) if self._placer else hits:
             n = bisect_right(first, hit.start) - 1
             of_texts[n].append(hit.moved(-first[n]))
@@ -164,6 +171,23 @@ class NameFinder:
         starts = sorted(sites)
         return [hit._replace(sites=_take_sites(hit, starts, sites)) for hit in hits] if starts else hits
 
+    def _find_shared(self, text: str) -> Iterator[Hit]:
+        """Find words that are a name with the part that they share with another one."""
+        read = get_reader(self._table.language)
+        for shared in find_shared(text, self._table.language):
+            bags = [read(form).hashes for form in shared.forms]
+            for words, entry, other in zip(bags, self._find_entries(bags).tolist(), shared.others, strict=True):
+                rows = self._choose_rows(entry, words) if entry >= 0 else ()
+                if rows:
+                    pieces = tuple(sorted([(shared.start, shared.end), other]))
+                    yield Hit(shared.start, shared.end, "coordination", rows, 1.0, pieces, is_inside=False)
+                    break
+
+    def _choose_rows(self, entry: int, words: tuple[int, ...]) -> tuple[int, ...]:
+        """Choose the names that words stand for."""
+        choice = None if self._skips(words) else self._choose_names(entry, Demands.of(words))
+        return choice.rows if choice else ()
+
     def _find_entries(self, bags: Sequence[tuple[int, ...]]) -> np.ndarray:
         """Find the entries of bags of words; -1 where there is none."""
         sizes = [len(bag) for bag in bags]
@@ -174,9 +198,7 @@ class NameFinder:
 
     def _name_words(self, entry: int, words: tuple[int, ...]) -> tuple[int, ...]:
         """Choose the names that have just these words."""
-        choice = (
-            None if self._skips(words) else self._choose_names(entry, Demands(words, None, (0, 0), None, "", False))
-        )
+        choice = None if self._skips(words) else self._choose_names(entry, Demands.of(words))
         return choice.rows if choice and choice.n_same == len(words) else ()
 
     def is_skipped(self, text: str) -> bool:

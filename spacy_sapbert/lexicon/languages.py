@@ -84,6 +84,8 @@ class Language:
     headless: str = ""
 
     compounds: dict[str, str] = field(default_factory=dict)  # words, and others that make one with them: "eye", "brow"
+    # Whether words of a compound are written as one, so that two of them may share a part: "Herz- und Nierenversagen".
+    shares_parts: bool = False
 
     # What makes something else of a name. Before it: "anti-epileptic", or only with a hyphen, "non-Hodgkin lymphoma".
     prefixes: str = ""

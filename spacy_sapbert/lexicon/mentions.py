@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from .languages import Language
+from .languages import Language, join_phrases
 from .scan import BRACKETED, Reading, find_compounds
 
 # Words behind a comma that may go with the word behind them.
@@ -21,6 +23,18 @@ _PAIRS = {bracket: pair for pair in ("()", "[]", "（）", "［］") for bracket
 _CLOSING, _OPENING = re.compile(r"\s*([)\]）］])"), re.compile(r"([(\[（［])\s*\Z")
 # A mention that goes on as its name does, one with idle words or links inside, and one of two pieces.
 PLAIN, LOOSER, JOINED = range(3)
+# Letters that either part of a compound has at least.
+LEAST_PART = 3
+
+
+class Shared(NamedTuple):
+    """A word that shares a part of another one, and how it may be written by itself: "Herz-" of "Herz- und
+    Nierenversagen" is "Herzversagen", if it is not "Herzenversagen"."""
+
+    start: int
+    end: int
+    forms: list[str]
+    others: list[tuple[int, int]]  # the part of the other word in each form, by characters
 
 
 class Hit(NamedTuple):
@@ -226,3 +240,30 @@ class ReadText:
             is_whole |= self.ends_with_predicate(part) and self.goes_on_behind(part)
         is_open = last >= 0 and not is_whole and self.ended.isdisjoint(ends) and self.opening.isdisjoint(words)
         return self._is_spaced and is_open
+
+
+def find_shared(text: str, language: Language) -> Iterator[Shared]:
+    """Find words that share a part of another one, the longest part first."""
+    if not language.shares_parts:
+        return
+    ends, beginnings = _compile_shared(language)
+    for match in ends.finditer(text):
+        (start, end), word = match.span(2), match[2]
+        cuts = range(LEAST_PART, len(word) - LEAST_PART + 1)
+        others = [(start + cut, end) for cut in cuts]
+        yield Shared(*match.span(), [match[1] + word[cut:] for cut in cuts], others)
+    for match in beginnings.finditer(text):
+        start, word = match.start(1), match[1]
+        cuts = range(len(word) - LEAST_PART, LEAST_PART - 1, -1)
+        others = [(start, start + cut) for cut in cuts]
+        yield Shared(match.start(2) - 1, match.end(2), [word[:cut] + match[2] for cut in cuts], others)
+
+
+@cache
+def _compile_shared(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Write expressions for the words before "Herz-, Leber- und Nierenversagen" ends, and for "Magenschmerzen und
+    -krämpfe"."""
+    joins, part = join_phrases(language.joins.split()), rf"\w{{{LEAST_PART},}}"
+    whole = rf"{part}\w{{{LEAST_PART}}}"
+    ends = rf"\b({part})[-‐‑](?=(?:, ?\w+[-‐‑])*,? (?:{joins}) ({whole}))"
+    return re.compile(ends), re.compile(rf"\b({whole}) (?:{joins}) [-‐‑]({part})")

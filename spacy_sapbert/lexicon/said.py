@@ -1,9 +1,9 @@
 """What people say in place of names: phrases ("waterworks infection"), each with standard names of what it means.
 
-The phrases of the package are in said.tsv.xz, whose card is said.md. A line has phrases, a tab and standard names of
-one concept, each joined by "|". The first of these names that a terminology has is the one that the phrases stand for.
-Those of said_if_marked.tsv.xz ("fell", "rubs") mean it where somebody has marked them as a mention, and are not looked
-for in texts.
+The package has phrases of some languages: the English ones are in said.tsv.xz, and said.md is the card of all. A line
+has phrases, a tab and standard names of one concept, each joined by "|". The first of these names that a terminology
+has is the one that the phrases stand for; it may be in another language. Those of said_if_marked.tsv.xz ("fell",
+"rubs") mean it where somebody has marked them as a mention, and are not looked for in texts.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import lzma
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +24,7 @@ from ..ragged import KeyTable, count_offsets, find_places, list_owners, make_off
 from ..text import normalize_name
 from .english import find_levels
 from .initialisms import OWN_CASE_LENGTH, own_case_forms
-from .languages import JOINING, LINKING, Language, join_phrases
+from .languages import ENGLISH, JOINING, LINKING, Language, join_phrases
 from .scan import key_names, scan_names
 
 if TYPE_CHECKING:
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 
     from ..terminology.table import Terminology
 
-FILE = Path(__file__).with_name("said.tsv.xz")
-MARKED_FILE = Path(__file__).with_name("said_if_marked.tsv.xz")
+FOLDER = Path(__file__).parent
 # What stands for the phrases of the package among files of phrases.
 PACKAGE = "package"
 SEPARATOR = "|"
@@ -63,10 +63,12 @@ class Phrases:
     is_own: bool = True  # from a user, who is told how many of them can be used
 
     @classmethod
-    def read(cls, sources: Sequence[str | Path]) -> Phrases:
-        """Read files of phrases."""
-        searched = _read_files([FILE if source == PACKAGE else Path(source) for source in sources])
-        marked = _read_files([MARKED_FILE] if PACKAGE in sources else [])
+    def read(cls, sources: Sequence[str | Path], language: Language = ENGLISH) -> Phrases:
+        """Read files of phrases, and those that the package has for a language: none for most."""
+        own = {kind: [FOLDER / language.lists[kind]] for kind in ("said", "said_if_marked") if kind in language.lists}
+        paths = ([Path(source)] if source != PACKAGE else own.get("said", []) for source in sources)
+        searched = _read_files([*chain.from_iterable(paths)])
+        marked = _read_files(own.get("said_if_marked", []) if PACKAGE in sources else [])
         names = [of.split(SEPARATOR) for of in (*searched, *marked)]
         return cls([*searched.values(), *marked.values()], names, len(searched))
 
@@ -78,8 +80,8 @@ class Phrases:
 
 @cache
 def read_package(language: Language) -> Phrases:
-    """Read the phrases that the package has for a language: none for most."""
-    return replace(Phrases.read([PACKAGE] if "said" in language.lists else []), is_own=False)
+    """Read the phrases that the package has for a language."""
+    return replace(Phrases.read([PACKAGE], language), is_own=False)
 
 
 @lru_cache(4)

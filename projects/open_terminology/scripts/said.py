@@ -14,9 +14,11 @@ from wasabi import msg
 
 from spacy_sapbert.files import write_whole
 from spacy_sapbert.lexicon.contradictions import contradicts
-from spacy_sapbert.lexicon.said import FILE, SEPARATOR
+from spacy_sapbert.lexicon.languages import ENGLISH
+from spacy_sapbert.lexicon.said import FOLDER, SEPARATOR
 from spacy_sapbert.text import normalize_name
 
+FILE = FOLDER / ENGLISH.lists["said"]
 KINDS = {"lay": "l", "clin": "c", "verb": "v", "desc": "d"}
 # A phrase has at most so many words, and a concept so many further names.
 MOST_WORDS = 9
