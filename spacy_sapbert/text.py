@@ -114,8 +114,10 @@ def list_letters(tokens: Mapping[str, int]) -> frozenset[int]:
     # Compiled here, because it takes long, and spaCy imports this module whenever it makes a pipeline.
     other_letter = re.compile(_OTHER_LETTER)
     by_script: dict[str, list[int]] = defaultdict(list)
-    longer: Counter[str] = Counter()
-    for token, id_ in tokens.items():
+    # Nearly all tokens of most vocabularies are ASCII.
+    others = [(token, id_) for token, id_ in tokens.items() if not token.isascii()]
+    longer = Counter({_LATIN: sum(len(token.strip("#")) > 1 for token in tokens if token.isascii())})
+    for token, id_ in others:
         letter = other_letter.search(token)
         # A letter's name begins with its script: "GREEK SMALL LETTER ALPHA".
         script = re.split("[ -]", unicodedata.name(letter[0], ""))[0] if letter else _LATIN
