@@ -26,6 +26,9 @@ DENIED = "denied"
 # What words may be opposites in: what kind of opposites, and what they have in common.
 Axis = tuple[str, str]
 Phrase = tuple[str, ...]
+# How words begin: the letters, the kind of opposites, and the side. By the first letter.
+Start = tuple[str, str, int]
+Starts = dict[str, list[Start]]
 # A number, and a letter without another letter beside it.
 _MARK = re.compile(r"[0-9]+|(?<![^\W\d_])[^\W\d_](?![^\W\d_])")
 
@@ -57,17 +60,32 @@ def _spell_alike(text: str) -> str:
 
 
 @cache
-def _list_prefixes(language: Language) -> list[tuple[str, str, int]]:
-    """List prefixes of opposites, the kind of these, and the side of each."""
+def _group_prefixes(language: Language) -> Starts:
+    """Group prefixes of opposites by their first letters: each with the kind of these, and its side."""
     kinds = _spell(language.opposite_prefixes, language).split()
     prefixes = [(prefix, kind, side) for kind in kinds for side, prefix in enumerate(kind.split("/"))]
-    return [*prefixes, *((prefix, DENIED, 1) for prefix in _spell(language.denying_prefixes, language).split())]
+    denying = ((prefix, DENIED, 1) for prefix in _spell(language.denying_prefixes, language).split())
+    return _group_by_letter([("", DENIED, 0), *prefixes, *denying])
 
 
 @cache
-def _list_stems(language: Language) -> list[tuple[str, int, Phrase]]:
+def _group_stems(language: Language) -> Starts:
+    """Group how opposites begin, as `_group_prefixes` does."""
     sides = ((kind, *pair) for kind in language.opposite_stems for pair in enumerate(_spell_alike(kind).split("/")))
-    return [(kind, side, tuple(stems.split())) for kind, side, stems in sides]
+    return _group_by_letter((stem, kind, side) for kind, side, stems in sides for stem in stems.split())
+
+
+def _group_by_letter(starts: Iterable[Start]) -> Starts:
+    groups: Starts = {}
+    for start in starts:
+        groups.setdefault(start[0][:1], []).append(start)
+    return groups
+
+
+def _find_starts(word: str, starts: Starts) -> list[Start]:
+    """Find what a word begins with."""
+    near = (*starts.get("", ()), *starts.get(word[:1], ()))
+    return [start for start in near if word.startswith(start[0])]
 
 
 @cache
@@ -79,12 +97,12 @@ def _list_endings(language: Language) -> list[tuple[int, Phrase]]:
 @lru_cache(CACHED)
 def _list_poles(word: str, language: Language) -> dict[Axis, int]:
     """List what a word may be the opposite of another word in, and on which sides it is: the bits of a number."""
-    spelt, alike = _spell(word, language), _spell_alike(word)
+    spelt = _spell(word, language)
     poles = [(line, side, "") for line, side in _read_opposites(language).get(word, ())]
-    poles += [(kind, side, "") for kind, side, stems in _list_stems(language) if alike.startswith(stems)]
+    poles += [(kind, side, "") for _, kind, side in _find_starts(_spell_alike(word), _group_stems(language))]
     poles += [("ending", side, word[:STEM]) for side, ends in _list_endings(language) if word.endswith(ends)]
-    prefixes = ("", DENIED, 0), *_list_prefixes(language)
-    poles += [(kind, side, spelt.removeprefix(prefix)) for prefix, kind, side in prefixes if spelt.startswith(prefix)]
+    prefixes = _find_starts(spelt, _group_prefixes(language))
+    poles += [(kind, side, spelt.removeprefix(prefix)) for prefix, kind, side in prefixes]
     sides: dict[Axis, int] = {}
     for kind, side, stem in poles:
         if not stem or len(stem) >= STEM:
@@ -342,7 +360,8 @@ def _read_wording(text: str, language: Language) -> Wording:
 
 
 def _read_disordered(text: str, language: Language) -> frozenset[str] | None:
-    plain = [word for word in list_words(text, language) if word not in collect_words(language.articles, language)]
+    articles = collect_words(language.articles, language)
+    plain = [word for word in list_words(text, language) if word not in articles]
     if len(plain) < 2 or plain[1] not in collect_words(language.genitives, language):
         return None
     kinds = collect_words(f"{language.abnormalities} {language.kinds}", language)
