@@ -617,8 +617,6 @@ class SapbertLinker(Linker, SettingsAttributes[LinkerSettings], TrainablePipe): 
         """
         return unpack_with(partial(self._load, exclude=exclude, memory_map=False), bytes_data)
 
-    # A look at all that spaCy has made takes longer than the rest.
-    @pause_collection()
     def _load(self, path: Path, exclude: Iterable[str], memory_map: bool = True) -> Self:
         from .building import load
 
