@@ -114,8 +114,10 @@ def list_letters(tokens: Mapping[str, int]) -> frozenset[int]:
     # Compiled here, because it takes long, and spaCy imports this module whenever it makes a pipeline.
     other_letter = re.compile(_OTHER_LETTER)
     by_script: dict[str, list[int]] = defaultdict(list)
-    longer: Counter[str] = Counter()
-    for token, id_ in tokens.items():
+    # Nearly all tokens of most vocabularies are ASCII.
+    others = [(token, id_) for token, id_ in tokens.items() if not token.isascii()]
+    longer = Counter({_LATIN: sum(len(token.strip("#")) > 1 for token in tokens if token.isascii())})
+    for token, id_ in others:
         letter = other_letter.search(token)
         # A letter's name begins with its script: "GREEK SMALL LETTER ALPHA".
         script = re.split("[ -]", unicodedata.name(letter[0], ""))[0] if letter else _LATIN
@@ -206,10 +208,15 @@ def _list_writings(text: str) -> set[str]:
     return {"".join(normalize_writing(way).split()).casefold() for way in ways} - {""}
 
 
+# Where marks are: not among Han characters and Korean syllables, through which a search would take long.
+_MARKED = range(0x300, 0x3400), range(0xA000, 0xAC00), range(0xF900, 0x10000)
+
+
 @cache
 def list_marks() -> str:
     """List vowel signs, tones and accents that stand behind their letters. For Python's `re`, no word has them."""
-    return "".join(filter(lambda character: unicodedata.category(character)[0] == "M", map(chr, range(0x300, 0x10000))))
+    others = "".join(map(chr, chain.from_iterable(_MARKED)))
+    return "".join(mark for mark in re.findall(r"\W", others) if unicodedata.category(mark)[0] == "M")
 
 
 # Compiled at first use, as is `_list_british`, because spaCy imports this module whenever it makes a pipeline.

@@ -15,6 +15,7 @@ from spacy_sapbert.terminology.names import normalize_names
 from spacy_sapbert.text import (
     MAX_RUN,
     list_letters,
+    list_marks,
     measure_run,
     normal_words,
     normalize_name,
@@ -186,6 +187,11 @@ def test_letters_of_scripts_whose_words_a_vocabulary_lacks(tokens, letters):
     many = {f"word{number}": len(ids) + number for number in range(2000)}
     found = list_letters({**ids, **many}) - set(many.values())
     assert found == {ids[token] for token in tokens.split() if re.search("[α-ωά\u0600-\u06ffぁ-ー]", token)}
+
+
+def test_all_marks_are_listed():
+    marks = filter(lambda character: unicodedata.category(character)[0] == "M", map(chr, range(0x300, 0x10000)))
+    assert list_marks() == "".join(marks)
 
 
 def test_what_takes_long_is_measured_and_ordinary_texts_pass_at_any_length():

@@ -21,7 +21,6 @@ from ..ragged import count_offsets, find_places, list_owners, make_offsets, sum_
 from ..semantic_types import find_kind
 from ..text import CACHED
 from .bags import ANY_ABNORMALITY
-from .classes import GIVEN, join_classes
 from .contradictions import collect_words, contradicts
 from .derived import read_list
 from .languages import ENGLISH, Language
@@ -108,9 +107,12 @@ def pair_words(first: int, second: int) -> int:
 @cache
 def _get_classes() -> tuple[np.ndarray, np.ndarray]:
     """Get the words of the package's pairs, sorted, and the word that stands for the class of each."""
-    hashes = (sorted(map(hash_string, pair)) for pair in read_list("word_pairs"))
-    class_of = sorted(join_classes({(first, second): GIVEN for first, second in hashes}).items())
-    words, classes = np.array(class_of, dtype=np.uint64).T
+    hashes = [[*map(hash_string, pair)] for pair in read_list("word_pairs")]
+    pairs = np.sort(np.array(hashes, dtype=np.uint64), axis=1)
+    words, places = np.unique(pairs, return_inverse=True)
+    classes = words.copy()
+    # Every two words of a class are a pair, so its lowest word is beside each of them.
+    np.minimum.at(classes, places.reshape(pairs.shape)[:, 1], pairs[:, 0])
     return words, classes
 
 

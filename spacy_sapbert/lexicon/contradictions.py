@@ -26,6 +26,9 @@ DENIED = "denied"
 # What words may be opposites in: what kind of opposites, and what they have in common.
 Axis = tuple[str, str]
 Phrase = tuple[str, ...]
+# How words begin: the letters, the kind of opposites, and the side. By the first letter.
+Start = tuple[str, str, int]
+Starts = dict[str, list[Start]]
 # A number, and a letter without another letter beside it.
 _MARK = re.compile(r"[0-9]+|(?<![^\W\d_])[^\W\d_](?![^\W\d_])")
 
@@ -53,21 +56,36 @@ def _spell(text: str, language: Language) -> str:
 
 
 def _spell_alike(text: str) -> str:
-    return strip_accents(text).replace("qu", "c").translate(str.maketrans("yk", "ic", "h"))
+    return strip_accents(text).replace("qu", "c").replace("y", "i").replace("k", "c").replace("h", "")
 
 
 @cache
-def _list_prefixes(language: Language) -> list[tuple[str, str, int]]:
-    """List prefixes of opposites, the kind of these, and the side of each."""
+def _group_prefixes(language: Language) -> Starts:
+    """Group prefixes of opposites by their first letters: each with the kind of these, and its side."""
     kinds = _spell(language.opposite_prefixes, language).split()
     prefixes = [(prefix, kind, side) for kind in kinds for side, prefix in enumerate(kind.split("/"))]
-    return [*prefixes, *((prefix, DENIED, 1) for prefix in _spell(language.denying_prefixes, language).split())]
+    denying = ((prefix, DENIED, 1) for prefix in _spell(language.denying_prefixes, language).split())
+    return _group_by_letter([("", DENIED, 0), *prefixes, *denying])
 
 
 @cache
-def _list_stems(language: Language) -> list[tuple[str, int, Phrase]]:
+def _group_stems(language: Language) -> Starts:
+    """Group how opposites begin, as `_group_prefixes` does."""
     sides = ((kind, *pair) for kind in language.opposite_stems for pair in enumerate(_spell_alike(kind).split("/")))
-    return [(kind, side, tuple(stems.split())) for kind, side, stems in sides]
+    return _group_by_letter((stem, kind, side) for kind, side, stems in sides for stem in stems.split())
+
+
+def _group_by_letter(starts: Iterable[Start]) -> Starts:
+    groups: Starts = {}
+    for start in starts:
+        groups.setdefault(start[0][:1], []).append(start)
+    return groups
+
+
+def _find_starts(word: str, starts: Starts) -> list[Start]:
+    """Find what a word begins with."""
+    near = (*starts.get("", ()), *starts.get(word[:1], ()))
+    return [start for start in near if word.startswith(start[0])]
 
 
 @cache
@@ -81,11 +99,10 @@ def _list_poles(word: str, language: Language) -> dict[Axis, int]:
     """List what a word may be the opposite of another word in, and on which sides it is: the bits of a number."""
     spelt = _spell(word, language)
     poles = [(line, side, "") for line, side in _read_opposites(language).get(word, ())]
-    stems = ((kind, side) for kind, side, stems in _list_stems(language) if _spell_alike(word).startswith(stems))
-    poles += [(kind, side, "") for kind, side in stems]
+    poles += [(kind, side, "") for _, kind, side in _find_starts(_spell_alike(word), _group_stems(language))]
     poles += [("ending", side, word[:STEM]) for side, ends in _list_endings(language) if word.endswith(ends)]
-    prefixes = ("", DENIED, 0), *_list_prefixes(language)
-    poles += [(kind, side, spelt.removeprefix(prefix)) for prefix, kind, side in prefixes if spelt.startswith(prefix)]
+    prefixes = _find_starts(spelt, _group_prefixes(language))
+    poles += [(kind, side, spelt.removeprefix(prefix)) for prefix, kind, side in prefixes]
     sides: dict[Axis, int] = {}
     for kind, side, stem in poles:
         if not stem or len(stem) >= STEM:
@@ -129,8 +146,12 @@ class Marked(NamedTuple):
 
     def contradicts(self, other: Marked) -> bool:
         """Check if each has a mark, or each a part of chromosomes, that the other lacks."""
-        pairs = (self.marks, other.marks), (self.parts, other.parts)
-        return any(ours - theirs and theirs - ours for ours, theirs in pairs)
+        return _differ(self.marks, other.marks) or _differ(self.parts, other.parts)
+
+
+def _differ(ours: frozenset[str], theirs: frozenset[str]) -> bool:
+    # Most texts have none.
+    return bool(ours and theirs and ours - theirs and theirs - ours)
 
 
 @lru_cache(CACHED)
@@ -145,14 +166,17 @@ def read_marks(text: str, language: Language = ENGLISH) -> Marked:
     words = collect_words(chromosomes.rest, language) - _list_small_words(text, language)
     split = [_split_marks(word, language) for word in words]
     marks = chromosomes.numbers.union(_SIGN.findall(text), *(of_word for of_word, _ in split))
-    kinds = collect_words(language.numbered_kinds, language) | {""}
-    rest = frozenset(rest for _, rest in split) - kinds if marks or chromosomes.parts else words
-    return Marked(marks, chromosomes.parts, rest)
+    if marks or chromosomes.parts:
+        kinds = collect_words(language.numbered_kinds, language) | {""}
+        words = frozenset(rest for _, rest in split) - kinds
+    return Marked(marks, chromosomes.parts, words)
 
 
 def _list_small_words(text: str, language: Language) -> set[str]:
     """List the words of one letter that say nothing, such as "y" and "l'", but for those that a text has as a capital:
     "hepatitis E"."""
+    if not language.single_letters:
+        return set()
     capitals = set() if text.isupper() else {*_CAPITAL.findall(text)}
     return {word for word in language.single_letters if word.upper() not in capitals}
 
@@ -178,7 +202,6 @@ class Company(NamedTuple):
     is_open: bool  # whether it says "with or without"
 
 
-@lru_cache(CACHED)
 def _read_company(text: str, language: Language) -> Company:
     there: set[frozenset[str]] = set()
     lacking: set[frozenset[str]] = set()
@@ -211,6 +234,8 @@ def _list_things(phrase: str, language: Language) -> frozenset[str]:
 
 def _lacks(company: Company, other: Company) -> bool:
     """Check if a thing is lacking where another text has it. A text may also say both."""
+    if not company.lacking:
+        return False
     there = other.there - company.there
     return any(lacking <= thing for lacking in company.lacking - other.lacking for thing in there)
 
@@ -275,21 +300,24 @@ def _list_content(words: Phrase, language: Language) -> frozenset[str]:
     return frozenset(ordinals.get(word, word) for word in words if word not in unsaid)
 
 
-@lru_cache(CACHED)
-def _join_prefixes(text: str, language: Language) -> str:
-    """Join prefixes that deny with the words behind them: "non-febrile" is "nonfebrile"."""
-    return re.sub(rf"(?i)\b({join_phrases(language.detached_prefixes.split())})[\s-]+(?=\w)", r"\1", text)
+@cache
+def _get_detached(language: Language) -> tuple[tuple[str, ...], re.Pattern[str]]:
+    """Get the prefixes that deny and may be detached, and what finds them before a word."""
+    prefixes = tuple(language.detached_prefixes.split())
+    return prefixes, re.compile(rf"(?i)\b({join_phrases(prefixes)})[\s-]+(?=\w)")
 
 
 def _denies(words: frozenset[str], others: frozenset[str], language: Language) -> bool:
     """Check if a word is another with a prefix that may be detached. However much more names say, they then differ."""
-    prefixes = language.detached_prefixes.split()
+    prefixes, _ = _get_detached(language)
     return any(prefix + other in words for prefix in prefixes for other in others if len(other) >= STEM)
 
 
 def _is_of_animals(name: str, ours: frozenset[str], theirs: frozenset[str], language: Language) -> bool:
     """Check if a name says after its last comma that it is about animals, and the mention does not. Each has words that
     the other lacks."""
+    if "," not in name:
+        return False
     animals, others = (collect_words(words, language) for words in (language.animals, language.of_animals))
     if theirs.isdisjoint(animals) or not ours.isdisjoint(animals | others):
         return False
@@ -297,12 +325,47 @@ def _is_of_animals(name: str, ours: frozenset[str], theirs: frozenset[str], lang
     return bool(before) and not collect_words(last, language).isdisjoint(theirs & animals)
 
 
-def _is_disorder_of(mention: str, others: frozenset[str], language: Language) -> bool:
-    """Check if a mention is an abnormality of what a name is: "disorder of the eye" of "eye"."""
-    plain = [word for word in list_words(mention, language) if word not in collect_words(language.articles, language)]
+class Wording(NamedTuple):
+    """What a text says, as far as others may contradict it."""
+
+    marked: Marked
+    company: Company
+    words: frozenset[str]  # with prefixes that deny: "non-febrile" is "nonfebrile"
+    is_denying: bool  # whether one of them may have such a prefix
+    poles: dict[Axis, int]  # what they may be the opposites of others in, and on which sides they are
+    disordered: frozenset[str] | None  # the words behind "disorder of the"; None if it is no such text
+
+    def may_oppose(self, other: Wording) -> bool:
+        """Check if words of both may be opposites: in something, they are on several sides."""
+        axes = self.poles.keys() & other.poles.keys()
+        return any((sides := self.poles[axis] | other.poles[axis]) & (sides - 1) for axis in axes)
+
+
+@lru_cache(CACHED)
+def _read_wording(text: str, language: Language) -> Wording:
+    prefixes, detached = _get_detached(language)
+    words = collect_words(detached.sub(r"\1", text), language)
+    poles: dict[Axis, int] = {}
+    for word in words:
+        for axis, sides in _list_poles(word, language).items():
+            poles[axis] = poles.get(axis, 0) | sides
+    return Wording(
+        read_marks(text, language),
+        _read_company(text, language),
+        words,
+        any(word.startswith(prefixes) for word in words),
+        poles,
+        _read_disordered(text, language),
+    )
+
+
+def _read_disordered(text: str, language: Language) -> frozenset[str] | None:
+    articles = collect_words(language.articles, language)
+    plain = [word for word in list_words(text, language) if word not in articles]
+    if len(plain) < 2 or plain[1] not in collect_words(language.genitives, language):
+        return None
     kinds = collect_words(f"{language.abnormalities} {language.kinds}", language)
-    is_of = plain[1:2] and plain[1] in collect_words(language.genitives, language)
-    return bool(is_of) and plain[0] in kinds and others == {*plain[2:]}
+    return frozenset(plain[2:]) if plain[0] in kinds else None
 
 
 def contradicts(mention: str, name: str, language: Language = ENGLISH) -> bool:
@@ -312,21 +375,23 @@ def contradicts(mention: str, name: str, language: Language = ENGLISH) -> bool:
     # Few mentions deny anything.
     if (denials := list_denials(mention, language)) and any(_is_denied(name, denial, language) for denial in denials):
         return True
-    if read_marks(mention, language).contradicts(read_marks(name, language)):
+    said, other = _read_wording(mention, language), _read_wording(name, language)
+    if said.marked.contradicts(other.marked):
         return True
-    company, other_company = _read_company(mention, language), _read_company(name, language)
-    if _lacks(company, other_company) or _lacks(other_company, company):
+    if _lacks(said.company, other.company) or _lacks(other.company, said.company):
         return True
-    words, others = (collect_words(_join_prefixes(text, language), language) for text in (mention, name))
-    ours, theirs = words - others, others - words
-    if _denies(ours, theirs, language) or _denies(theirs, ours, language):
+    ours, theirs = said.words - other.words, other.words - said.words
+    is_denying = said.is_denying or other.is_denying
+    if is_denying and (_denies(ours, theirs, language) or _denies(theirs, ours, language)):
         return True
-    if _is_of_animals(name, ours, theirs, language) or (ours and _is_disorder_of(mention, others, language)):
+    if _is_of_animals(name, ours, theirs, language) or (ours and said.disordered == other.words):
         return True
     if not (ours or theirs) or max(len(ours), len(theirs)) > MOST_WORDS:
         return False
-    if ours | theirs <= language.denying and not (company.is_open or other_company.is_open):
+    if ours | theirs <= language.denying and not (said.company.is_open or other.company.is_open):
         return True
-    opposites = _find_opposites(ours, theirs, language)
+    opposites = _find_opposites(ours, theirs, language) if said.may_oppose(other) else []
+    if not opposites:
+        return False
     denying = language.denying | collect_words(language.weakening, language)
-    return any(kind != DENIED for kind in opposites) or (bool(opposites) and (ours | theirs).isdisjoint(denying))
+    return any(kind != DENIED for kind in opposites) or (ours | theirs).isdisjoint(denying)

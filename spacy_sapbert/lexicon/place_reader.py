@@ -121,7 +121,8 @@ class PlaceWords(NamedTuple):
     sites_by_last: Phrases
     headings: dict[str, str]  # sites by how they are written in headings
     wholes: dict[int, Pair]  # words that say both
-    names: dict[Pair, list[tuple[int, ...]]]  # how findings at sites may be called, usual names first
+    head_forms: dict[str, tuple[int, ...]]  # of findings, usual ones first
+    site_forms: dict[str, list[tuple[int, ...]]]
     broader: dict[str, str]  # of sites
     lists: dict[str, Words]
     small: frozenset[str]  # prepositions as they are written
@@ -147,12 +148,8 @@ class PlaceWords(NamedTuple):
         for name, forms in forms_of.items():
             for form, kind in forms.items():
                 heads[form].append((name, kind))
-        names = {
-            (head, site): [(*of_site, form) for form, of_site in product(forms, of_sites.values())]
-            for (head, forms), (site, of_sites) in product(forms_of.items(), sites.items())
-        }
-        for form, pair in wholes.items():
-            names[pair].append((form,))
+        head_forms = {name: tuple(forms) for name, forms in forms_of.items()}
+        site_forms = {name: [*forms.values()] for name, forms in sites.items()}
         plurals = listed["plurals"]
         written = {text: name for name, forms in sites.items() for text in forms}
         headings = {
@@ -170,8 +167,17 @@ class PlaceWords(NamedTuple):
         known = np.array([*heads, *wholes, *by_first, *allergies], dtype=np.uint64)
         small = frozenset(listed["prepositions"].split())
         recalled, vague = (frozenset(listed[key].split(", ")) for key in ("recalled", "vague"))
-        of_names = headings, wholes, names, listed["broader"], lists, small, allergies
+        of_names = headings, wholes, head_forms, site_forms, listed["broader"], lists, small, allergies
         return cls(dict(heads), by_first, by_last, *of_names, recalled, vague, make_key_filter(np.unique(known)))
+
+    def list_names(self, pair: Pair) -> Iterator[tuple[int, ...]]:
+        """List how a finding at a site may be called, usual names first."""
+        head, site = pair
+        for form, of_site in product(self.head_forms[head], self.site_forms[site]):
+            yield *of_site, form
+        for form, whole in self.wholes.items():
+            if whole == pair:
+                yield (form,)
 
 
 # The lists of words without more structure.

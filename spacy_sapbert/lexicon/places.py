@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from .place_reader import Heading, Pair, Place, Placed, PlaceReader, PlaceWords, Site
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from .mentions import ReadText
 
 # How many characters behind the mention of a site a finding without one is still there.
@@ -40,12 +40,6 @@ class PlaceFinder:
         choose: Callable[[int, Bag], tuple[int, ...]],
     ) -> None:
         self._words, self._find_entries, self._choose = words, find_entries, choose
-        bags = [(pair, bag) for pair, of_pair in words.names.items() for bag in of_pair]
-        entries = find_entries([bag for _, bag in bags])
-        self._entries: dict[Pair, list[tuple[int, Bag]]] = defaultdict(list)
-        for number in np.flatnonzero(entries >= 0).tolist():
-            pair, bag = bags[number]
-            self._entries[pair].append((int(entries[number]), bag))
         self._rows: dict[Pair, tuple[int, ...]] = {}
 
     def find(
@@ -101,7 +95,9 @@ class PlaceFinder:
 
     def _choose_rows(self, pair: Pair) -> tuple[int, ...]:
         if pair not in self._rows:
-            chosen = (self._choose(*entry) for entry in self._entries.get(pair, ()))
+            bags = [*self._words.list_names(pair)]
+            entries = self._find_entries(bags).tolist()
+            chosen = (self._choose(entry, bag) for entry, bag in zip(entries, bags, strict=True) if entry >= 0)
             self._rows[pair] = next(filter(None, chosen), ())
         return self._rows[pair]
 

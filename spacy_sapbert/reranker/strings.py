@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..ragged import count_offsets, list_owners, make_offsets, sum_lists, take_lists
+from ..ragged import count_offsets, find_places, list_owners, make_offsets, sum_lists, take_lists
 from .network import Features
 
 # A trigram is three characters of 7 bits. Text in small letters has no ASCII capitals and no control characters: their
@@ -140,13 +140,11 @@ def count_shared(sets: Sets, mention: np.ndarray, name: np.ndarray, *weights: np
     mentions, rows = np.unique(mention, return_inverse=True)
     places, of_mention = take_lists(sets.offsets, mentions)
     items, columns = np.unique(sets.items[places], return_inverse=True)
-    # The last column stands for all items that no mention has.
+    # The first column stands for all items that no mention has.
     n_columns = len(items) + 1
     has = np.zeros((len(mentions), n_columns), dtype=bool)
-    has[list_owners(of_mention), columns] = True
-    column = np.full(int(sets.items.max(initial=-1)) + 1, len(items), dtype=np.int32)
-    column[items] = np.arange(len(items))
-    of_items = column[sets.items]
+    has[list_owners(of_mention), columns + 1] = True
+    of_items = find_places(items, sets.items) + 1
     places, of_name = take_lists(sets.offsets, name)
     shared = has.ravel()[np.repeat(rows * n_columns, sets.sizes[name]) + of_items[places]]
     return [sum_lists(values, of_name) for values in (shared, *(shared * weight[places] for weight in weights))]

@@ -9,8 +9,10 @@ import pytest
 from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
+from spacy.strings import hash_string
 
 from spacy_sapbert.lexicon.bags import MOST_AROUND, MOST_IDLE, BagTable, make_key_filter
+from spacy_sapbert.lexicon.bridge import _get_classes
 from spacy_sapbert.lexicon.classes import MOST_ALTERNATIVES, count_pairs, join_classes
 from spacy_sapbert.lexicon.derived import read_list
 from spacy_sapbert.lexicon.scan import scan
@@ -156,6 +158,13 @@ def test_all_words_of_a_class_are_pairs():
     classes = join_classes({(1, 2): 9, (2, 3): 5, (3, 4): 4, (1, 3): 1})
     assert classes[1] == classes[2] == classes[3] and 4 not in classes
     assert join_classes({(1, 2): 2, (2, 3): 1}) == {1: 1, 2: 1}
+
+
+def test_every_two_words_of_a_shipped_class_are_a_pair():
+    pairs = (sorted(map(hash_string, pair)) for pair in read_list("word_pairs"))
+    classes = join_classes({(first, second): 1 for first, second in pairs})
+    words, class_of = _get_classes()
+    assert dict(zip(words.tolist(), class_of.tolist(), strict=True)) == classes
 
 
 def test_shipped_pairs_are_given_once_and_shipped_synonyms_are_several_names():

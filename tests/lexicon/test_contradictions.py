@@ -252,3 +252,15 @@ def test_a_name_of_an_animals_disease_is_for_mentions_that_say_so(animal):
     assert not contradicts(name, "septic shock")
     assert not contradicts("scratch disease", f"{animal} scratch disease")
     assert not contradicts("interleukin 2", "interleukin 2, human")
+
+
+PARTS = sorted({*" ".join(map(str, contradictions._read_opposites(ENGLISH))).split(), *"hyper hypo un non".split()})
+
+
+@given(*[st.lists(st.sampled_from(PARTS), min_size=1, max_size=4) for _ in range(2)], st.booleans())
+def test_what_may_not_oppose_has_no_opposites(first, second, is_joined):
+    texts = [("" if is_joined else " ").join(words) for words in (first, second)]
+    wordings = [contradictions._read_wording(text, ENGLISH) for text in texts]
+    ours, theirs = (wording.words for wording in wordings)
+    if contradictions._find_opposites(ours - theirs, theirs - ours, ENGLISH):
+        assert wordings[0].may_oppose(wordings[1]) and wordings[1].may_oppose(wordings[0])
