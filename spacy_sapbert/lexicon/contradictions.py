@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..text import CACHED, normalize_name, normalize_writing, strip_accents, to_arabic
 from .derived import read_list
-from .languages import ENGLISH, FUNCTION, Language, join_phrases
+from .languages import ENGLISH, FUNCTION, UNKNOWN, Language, join_phrases
 from .scan import list_words
 
 # How much a name that contradicts the mention takes off a candidate's score.
@@ -35,16 +35,40 @@ _CAPITAL = re.compile(r"\b[A-Z]\b")
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 
 
+class Opposites(NamedTuple):
+    """A list of opposites: for words, and for what others start and end with, the lines and sides that they stand on."""
+
+    words: dict[str, list[tuple[str, int]]]
+    starts: dict[str, list[tuple[str, int]]]
+    ends: dict[str, list[tuple[str, int]]]
+
+    def find(self, word: str) -> list[tuple[str, int]]:
+        """Find the lines and sides of a word."""
+        starts = (sides for start, sides in self.starts.items() if word.startswith(start))
+        ends = (sides for end, sides in self.ends.items() if word.endswith(end))
+        return [*self.words.get(word, ()), *chain.from_iterable(starts), *chain.from_iterable(ends)]
+
+
 @cache
-def _read_opposites(language: Language) -> dict[str, list[tuple[str, int]]]:
-    """Read the lines and sides of the list of opposites that each word stands on: words between two slashes are the
-    opposites of all others."""
-    sides: dict[str, list[tuple[str, int]]] = {}
+def _read_opposites(language: Language) -> Opposites:
+    """Read a list of opposites: words between two slashes are the opposites of all others. "Nieren-" and "-stenose" are
+    parts of words."""
+    opposites = Opposites({}, {}, {})
     for [line] in read_list("opposites", language):
         for side, words in enumerate(line.split("/")):
-            for word in list_words(words, language):
-                sides.setdefault(word, []).append((line, side))
-    return sides
+            for word in words.split():
+                forms = opposites.ends if word[0] == "-" else opposites.words
+                for form in list_words(word, language):
+                    forms.setdefault(form, []).append((line, side))
+                if word[-1] == "-":
+                    opposites.starts.setdefault(_spell_start(word, language), []).append((line, side))
+    return opposites
+
+
+def _spell_start(word: str, language: Language) -> str:
+    """Spell what a word starts with as forms of words are spelt, whatever its ending."""
+    start = strip_accents(word.lower().removesuffix("-"))
+    return reduce(lambda text, spelling: re.sub(*spelling, text), language.spellings.items(), start)
 
 
 def _spell(text: str, language: Language) -> str:
@@ -59,7 +83,7 @@ def _spell_alike(text: str) -> str:
 @cache
 def _list_prefixes(language: Language) -> list[tuple[str, str, int]]:
     """List prefixes of opposites, the kind of these, and the side of each."""
-    kinds = _spell(language.opposite_prefixes, language).split()
+    kinds = _spell(f"{UNKNOWN.opposite_prefixes} {language.opposite_prefixes}", language).split()
     prefixes = [(prefix, kind, side) for kind in kinds for side, prefix in enumerate(kind.split("/"))]
     return [*prefixes, *((prefix, DENIED, 1) for prefix in _spell(language.denying_prefixes, language).split())]
 
@@ -80,7 +104,7 @@ def _list_endings(language: Language) -> list[tuple[int, Phrase]]:
 def _list_poles(word: str, language: Language) -> dict[Axis, int]:
     """List what a word may be the opposite of another word in, and on which sides it is: the bits of a number."""
     spelt = _spell(word, language)
-    poles = [(line, side, "") for line, side in _read_opposites(language).get(word, ())]
+    poles = [(line, side, "") for line, side in _read_opposites(language).find(word)]
     stems = ((kind, side) for kind, side, stems in _list_stems(language) if _spell_alike(word).startswith(stems))
     poles += [(kind, side, "") for kind, side in stems]
     poles += [("ending", side, word[:STEM]) for side, ends in _list_endings(language) if word.endswith(ends)]
@@ -167,7 +191,9 @@ def _split_marks(word: str, language: Language) -> tuple[list[str], str]:
 
 @cache
 def _count_ordinals(language: Language) -> dict[str, str]:
-    return {word: str(number) for number, word in enumerate(list_words(language.ordinals, language), 1)}
+    lists = (of.ordinals.split() for of in (UNKNOWN, language))
+    pairs = ((number, words) for of in lists for number, words in enumerate(of, 1))
+    return {word: str(number) for number, words in pairs for word in list_words(words.replace("/", " "), language)}
 
 
 class Company(NamedTuple):
@@ -231,7 +257,10 @@ def list_denials(mention: str, language: Language = ENGLISH) -> tuple[Denial, ..
     last = [phrase for phrase in ends if words[-len(phrase) :] == phrase]
     at_start = (Denial(phrase, words[len(phrase) :], phrase in lacking) for phrase in first)
     at_end = (Denial(phrase, words[: -len(phrase)], False) for phrase in last)
-    return tuple(denial for denial in chain(at_start, at_end) if denial.denied)
+    free = [end for end in language.denied_suffixes.split() if words and words[-1].endswith(end)]
+    # "Schmerzfrei" is free of pain.
+    joined = (Denial(words[-1:], (*words[:-1], words[-1].removesuffix(end)), False) for end in free)
+    return tuple(denial for denial in chain(at_start, at_end, joined) if any(denial.denied))
 
 
 @cache
@@ -250,11 +279,15 @@ def _is_denied(name: str, denial: Denial, language: Language) -> bool:
         # "Antiphospholipid" is "anti-phospholipid".
         joined = "".join((*phrase, *denial.denied[:1]))
         return not has_same and not any(word.startswith(joined) for word in words)
-    lacks = collect_words(f"{language.weakening} {language.lacks}", language)
-    is_lack = not denied.isdisjoint(lacks | collect_words(language.stunted, language))
+    lacks = _list_lacks(language)
+    ends = tuple(collect_words(language.lack_suffixes, language))
+    if any(word.startswith(tuple(denied)) and word.endswith(ends) for word in words):
+        return False
+    is_lack = not denied.isdisjoint(lacks | collect_words(f"{ENGLISH.stunted} {language.stunted}", language))
     if has_same:
         return not (denied <= content or (content - {*phrase} <= denied and not is_lack))
-    plain = [word for word in words if word not in collect_words(language.articles, language)]
+    small = collect_words(language.articles or language.function, language)
+    plain = [word for word in words if word not in small]
     genitives = collect_words(language.genitives, language)
     says = {*plain[:1], *plain[-1:]} - collect_words(language.epithets, language)
     triples = zip(plain, plain[1:], plain[2:], strict=False)
@@ -262,8 +295,14 @@ def _is_denied(name: str, denial: Denial, language: Language) -> bool:
     if denied <= content:
         return says.isdisjoint(lacks) or is_lack
     is_other = {word[:STEM] for word in denied}.isdisjoint(word[:STEM] for word in content)
-    says_lack = not says.isdisjoint(lacks) or name.lower().startswith(tuple(language.lack_prefixes.split()))
+    says_lack = not says.isdisjoint(lacks) or name.lower().startswith(tuple(ENGLISH.lack_prefixes.split()))
     return is_lack or not (is_other and says_lack)
+
+
+@cache
+def _list_lacks(language: Language) -> frozenset[str]:
+    """List the words that say that something is lacking. Many names are English in all languages."""
+    return collect_words(" ".join(f"{of.weakening} {of.lacks}" for of in (ENGLISH, language)), language)
 
 
 def _count(phrase: Phrase, words: Phrase) -> int:
@@ -271,7 +310,8 @@ def _count(phrase: Phrase, words: Phrase) -> int:
 
 
 def _list_content(words: Phrase, language: Language) -> frozenset[str]:
-    ordinals, unsaid = _count_ordinals(language), collect_words(language.unsaid, language)
+    ordinals = _count_ordinals(language)
+    unsaid = collect_words(language.unsaid or f"{language.function} {language.links}", language)
     return frozenset(ordinals.get(word, word) for word in words if word not in unsaid)
 
 
@@ -283,7 +323,7 @@ def _join_prefixes(text: str, language: Language) -> str:
 
 def _denies(words: frozenset[str], others: frozenset[str], language: Language) -> bool:
     """Check if a word is another with a prefix that may be detached. However much more names say, they then differ."""
-    prefixes = language.detached_prefixes.split()
+    prefixes = strip_accents(language.detached_prefixes).split()
     return any(prefix + other in words for prefix in prefixes for other in others if len(other) >= STEM)
 
 

@@ -106,18 +106,20 @@ class Language:
     # Other starts, and ends.
     denied_starts: Sequence[str] = ()
     denied_ends: Sequence[str] = ()
+    denied_suffixes: str = ""  # of words: "schmerzfrei"
     # Words that deny what a name says together with other words ("impaired tolerance" is intolerance), others that say
     # that something is lacking, and those that say so by themselves: "absence of aplasia" is the name of no lack.
     weakening: str = ""
     lacks: str = ""
     stunted: str = ""
-    lack_prefixes: str = ""  # what names of a lack begin with: "asplenia"
+    lack_prefixes: str = ""  # what names of a lack begin with in all languages: "asplenia"
+    lack_suffixes: str = ""  # what they end with, behind what is lacking: "Appetitlosigkeit"
     unsaid: str = ""  # words that a denial, and a short form, may leave out
     articles: str = ""
     genitives: str = ""  # what stands between a lack and what is lacking: "loss of hair"
     epithets: str = ""  # words for a lack that start or end names of something else: "absence seizure"
 
-    # What opposites start with: a slash stands between them.
+    # What opposites start with: a slash stands between them. All languages share some.
     opposite_prefixes: str = ""
     # Whether they are written as listed. Elsewhere, "hyper" may be "iper" or "hiper", and "tachy" "taqui".
     has_exact_prefixes: bool = False
@@ -125,7 +127,7 @@ class Language:
     detached_prefixes: str = ""  # those of them that may stand before the word: "non febrile"
     opposite_endings: str = ""  # on the two sides of a slash
     opposite_stems: Sequence[str] = ()  # how words on the sides of a slash begin, which languages share
-    ordinals: str = ""  # from the first
+    ordinals: str = ""  # from the first, slashes between the forms of one; all languages share the English ones
     numbered_kinds: str = ""  # words that say nothing beside a number or a letter: "type"
     # What names of diseases of animals end with: "septic shock, non-human animal". Without rodents: texts say
     # "interleukin 2" for "interleukin 2, mouse". With one of the others, a mention says so too.
