@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..text import CACHED, normalize_name, normalize_writing, strip_accents, to_arabic
 from .derived import read_list
-from .languages import ENGLISH, FUNCTION, UNKNOWN, Language, join_phrases
+from .languages import ENGLISH, FUNCTION, LANGUAGES, UNKNOWN, Language, join_phrases
 from .scan import list_words
 
 # How much a name that contradicts the mention takes off a candidate's score.
@@ -22,6 +22,8 @@ PENALTY = 0.3
 MOST_WORDS = 4
 # A prefix makes an opposite only before at least this many letters: "anemia" is not the opposite of "emia".
 STEM = 4
+# Words of two languages that begin with this many letters alike are one: "alcohólico" and "alcoholic".
+COGNATE = 6
 DENIED = "denied"
 # What words may be opposites in: what kind of opposites, and what they have in common.
 Axis = tuple[str, str]
@@ -36,7 +38,7 @@ _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 
 
 class Opposites(NamedTuple):
-    """A list of opposites: for words, and for what others start and end with, the lines and sides that they stand on."""
+    """A list of opposites: the lines and sides of words, and of what words start and end with."""
 
     words: dict[str, list[tuple[str, int]]]
     starts: dict[str, list[tuple[str, int]]]
@@ -224,7 +226,10 @@ def _read_company(text: str, language: Language) -> Company:
 def _get_cues(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Get what finds "with or without" ("with minor or no", too), "with" and "without", each in a group of its own, and
     punctuation; and what finds "and" and "or"."""
-    lists = language.having, language.lacking, language.joins
+    lists = (
+        *(f"{UNKNOWN.having} {language.having}", f"{UNKNOWN.lacking} {language.lacking}"),
+        language.joins,
+    )
     having, lacking, joins = (join_phrases(words.split()) for words in lists)
     either = rf"(?:{having})(?:\s+\w+)?\s*(?:{joins}|/)\s*(?:{lacking})"
     cue = rf"[,;()\[\]]|(?<!\w)(?:({either})|({having})|({lacking}))(?!\w)"
@@ -252,11 +257,11 @@ class Denial(NamedTuple):
 @lru_cache(CACHED)
 def list_denials(mention: str, language: Language = ENGLISH) -> tuple[Denial, ...]:
     """List what a mention denies, by its first and its last words."""
-    words, (lacking, starts, ends) = list_words(mention, language), _list_phrases(language)
+    words, (lacking, starts, absent, ends) = list_words(mention, language), _list_phrases(language)
     first = [phrase for phrase in (*lacking, *starts) if words[: len(phrase)] == phrase]
-    last = [phrase for phrase in ends if words[-len(phrase) :] == phrase]
+    last = [phrase for phrase in (*absent, *ends) if words[-len(phrase) :] == phrase]
     at_start = (Denial(phrase, words[len(phrase) :], phrase in lacking) for phrase in first)
-    at_end = (Denial(phrase, words[: -len(phrase)], False) for phrase in last)
+    at_end = (Denial(phrase, words[: -len(phrase)], phrase in absent) for phrase in last)
     free = [end for end in language.denied_suffixes.split() if words and words[-1].endswith(end)]
     # "Schmerzfrei" is free of pain.
     joined = (Denial(words[-1:], (*words[:-1], words[-1].removesuffix(end)), False) for end in free)
@@ -266,7 +271,7 @@ def list_denials(mention: str, language: Language = ENGLISH) -> tuple[Denial, ..
 @cache
 def _list_phrases(language: Language) -> tuple[list[Phrase], ...]:
     """List the normal forms of phrases that mentions which deny start and end with."""
-    lists = language.lacking_starts, language.denied_starts, language.denied_ends
+    lists = language.lacking_starts, language.denied_starts, language.lacking_ends, language.denied_ends
     return tuple([list_words(phrase, language) for phrase in phrases] for phrases in lists)
 
 
@@ -285,24 +290,27 @@ def _is_denied(name: str, denial: Denial, language: Language) -> bool:
         return False
     is_lack = not denied.isdisjoint(lacks | collect_words(f"{ENGLISH.stunted} {language.stunted}", language))
     if has_same:
-        return not (denied <= content or (content - {*phrase} <= denied and not is_lack))
+        rest = content - {*phrase}
+        return not (denied <= content or (rest and rest <= denied and not is_lack))
     small = collect_words(language.articles or language.function, language)
     plain = [word for word in words if word not in small]
     genitives = collect_words(language.genitives, language)
     says = {*plain[:1], *plain[-1:]} - collect_words(language.epithets, language)
     triples = zip(plain, plain[1:], plain[2:], strict=False)
     says |= {word for word, of, what in triples if of in genitives and what in denied}
-    if denied <= content:
+    ours, theirs = ({word[:STEM] for word in of} for of in (denied, content))
+    if ours <= theirs:
         return says.isdisjoint(lacks) or is_lack
-    is_other = {word[:STEM] for word in denied}.isdisjoint(word[:STEM] for word in content)
+    is_other = ours.isdisjoint(theirs)
     says_lack = not says.isdisjoint(lacks) or name.lower().startswith(tuple(ENGLISH.lack_prefixes.split()))
-    return is_lack or not (is_other and says_lack)
+    return is_lack or content <= lacks or not (is_other and says_lack)
 
 
 @cache
 def _list_lacks(language: Language) -> frozenset[str]:
-    """List the words that say that something is lacking. Many names are English in all languages."""
-    return collect_words(" ".join(f"{of.weakening} {of.lacks}" for of in (ENGLISH, language)), language)
+    """List the words of all languages that say that something is lacking, because terminologies have names in several,
+    as they are read in one language."""
+    return collect_words(" ".join(f"{of.weakening} {of.lacks}" for of in LANGUAGES.values()), language)
 
 
 def _count(phrase: Phrase, words: Phrase) -> int:
@@ -318,13 +326,21 @@ def _list_content(words: Phrase, language: Language) -> frozenset[str]:
 @lru_cache(CACHED)
 def _join_prefixes(text: str, language: Language) -> str:
     """Join prefixes that deny with the words behind them: "non-febrile" is "nonfebrile"."""
-    return re.sub(rf"(?i)\b({join_phrases(language.detached_prefixes.split())})[\s-]+(?=\w)", r"\1", text)
+    prefixes = f"{UNKNOWN.detached_prefixes} {language.detached_prefixes}".split()
+    return re.sub(rf"(?i)\b({join_phrases(prefixes)})[\s-]+(?=\w)", r"\1", text)
 
 
 def _denies(words: frozenset[str], others: frozenset[str], language: Language) -> bool:
     """Check if a word is another with a prefix that may be detached. However much more names say, they then differ."""
+    ends = tuple(collect_words(language.lack_suffixes, language))
+    starts = {word[:COGNATE] for word in others if len(word) >= STEM and not word.endswith(ends)}
     prefixes = strip_accents(language.detached_prefixes).split()
-    return any(prefix + other in words for prefix in prefixes for other in others if len(other) >= STEM)
+    return any(
+        word.removeprefix(prefix)[:COGNATE] in starts
+        for prefix in prefixes
+        for word in words
+        if word.startswith(prefix)
+    )
 
 
 def _is_of_animals(name: str, ours: frozenset[str], theirs: frozenset[str], language: Language) -> bool:

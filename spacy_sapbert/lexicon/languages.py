@@ -49,7 +49,7 @@ class Language:
     abnormalities: str = ""  # what any abnormality is called
     kinds: str = ""  # what kind of thing a concept is
     denials: str = ""  # words that deny the rest of a name
-    # Words before what is there ("with aura"), and before what is not.
+    # Words before what is there ("with aura"), and before what is not. All languages share some.
     having: str = ""
     lacking: str = ""
     chromosomes: str = ""  # words beside which "X" is no number
@@ -100,9 +100,10 @@ class Language:
     records: str = ""  # names that end so are parts of a note: "family history"
     eponym_heads: str = ""  # what may be missing behind names of persons
 
-    # How a mention that denies what it names starts. Behind these, a name may say what is lacking in other words: "no
+    # How a mention that denies what it names starts and ends. A name may then say what is lacking in other words: "no
     # sleep" is insomnia.
     lacking_starts: Sequence[str] = ()
+    lacking_ends: Sequence[str] = ()
     # Other starts, and ends.
     denied_starts: Sequence[str] = ()
     denied_ends: Sequence[str] = ()

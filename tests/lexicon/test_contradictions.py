@@ -157,7 +157,13 @@ def test_a_rule_of_a_language_is_a_list_of_words(words, mention, name):
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_phrases_of_a_language_have_words(code):
     language = LANGUAGES[code]
-    phrases = [*language.lacking_starts, *language.denied_starts, *language.denied_ends, *language.ordinals.split()]
+    phrases = [
+        *language.lacking_starts,
+        *language.denied_starts,
+        *language.lacking_ends,
+        *language.denied_ends,
+        *language.ordinals.split(),
+    ]
     assert all(list_words(phrase, language) for phrase in phrases)
 
 
