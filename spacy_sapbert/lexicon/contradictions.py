@@ -69,8 +69,7 @@ def _read_opposites(language: Language) -> Opposites:
 
 def _spell_start(word: str, language: Language) -> str:
     """Spell what a word starts with as forms of words are spelt, whatever its ending."""
-    start = strip_accents(word.lower().removesuffix("-"))
-    return reduce(lambda text, spelling: re.sub(*spelling, text), language.spellings.items(), start)
+    return language.unify_spelling(strip_accents(word.lower().removesuffix("-")))
 
 
 def _spell(text: str, language: Language) -> str:
@@ -87,7 +86,7 @@ def _list_prefixes(language: Language) -> list[tuple[str, str, int]]:
     """List prefixes of opposites, the kind of these, and the side of each."""
     kinds = _spell(f"{UNKNOWN.opposite_prefixes} {language.opposite_prefixes}", language).split()
     prefixes = [(prefix, kind, side) for kind in kinds for side, prefix in enumerate(kind.split("/"))]
-    return [*prefixes, *((prefix, DENIED, 1) for prefix in _spell(language.denying_prefixes, language).split())]
+    return [*prefixes, *((prefix, DENIED, 1) for prefix in language.denying_prefixes.split())]
 
 
 @cache
@@ -110,8 +109,11 @@ def _list_poles(word: str, language: Language) -> dict[Axis, int]:
     stems = ((kind, side) for kind, side, stems in _list_stems(language) if _spell_alike(word).startswith(stems))
     poles += [(kind, side, "") for kind, side in stems]
     poles += [("ending", side, word[:STEM]) for side, ends in _list_endings(language) if word.endswith(ends)]
+    # "Haematuria" is no "a-hematuria".
+    texts = {DENIED: strip_accents(word)}
     prefixes = ("", DENIED, 0), *_list_prefixes(language)
-    poles += [(kind, side, spelt.removeprefix(prefix)) for prefix, kind, side in prefixes if spelt.startswith(prefix)]
+    starts = ((texts.get(kind, spelt), prefix, kind, side) for prefix, kind, side in prefixes)
+    poles += [(kind, side, text.removeprefix(prefix)) for text, prefix, kind, side in starts if text.startswith(prefix)]
     sides: dict[Axis, int] = {}
     for kind, side, stem in poles:
         if not stem or len(stem) >= STEM:
@@ -262,7 +264,7 @@ def list_denials(mention: str, language: Language = ENGLISH) -> tuple[Denial, ..
     last = [phrase for phrase in (*absent, *ends) if words[-len(phrase) :] == phrase]
     at_start = (Denial(phrase, words[len(phrase) :], phrase in lacking) for phrase in first)
     at_end = (Denial(phrase, words[: -len(phrase)], phrase in absent) for phrase in last)
-    free = [end for end in language.denied_suffixes.split() if words and words[-1].endswith(end)]
+    free = [end for end in language.denied_suffixes.split() if words and words[-1].endswith(end) and words[-1] != end]
     # "Schmerzfrei" is free of pain.
     joined = (Denial(words[-1:], (*words[:-1], words[-1].removesuffix(end)), False) for end in free)
     return tuple(denial for denial in chain(at_start, at_end, joined) if any(denial.denied))
@@ -280,10 +282,12 @@ def _is_denied(name: str, denial: Denial, language: Language) -> bool:
     words, phrase = list_words(name, language), denial.phrase
     content, denied = _list_content(words, language), _list_content(denial.denied, language)
     has_same = _count(phrase, words) > _count(phrase, denial.denied)
+    # "Antiphospholipid" is "anti-phospholipid".
+    joined = "".join((*phrase, *denial.denied[:1]))
+    if any(word.startswith(joined) for word in words):
+        return False
     if not denial.may_be_named:
-        # "Antiphospholipid" is "anti-phospholipid".
-        joined = "".join((*phrase, *denial.denied[:1]))
-        return not has_same and not any(word.startswith(joined) for word in words)
+        return not has_same
     lacks = _list_lacks(language)
     ends = tuple(collect_words(language.lack_suffixes, language))
     if any(word.startswith(tuple(denied)) and word.endswith(ends) for word in words):
@@ -333,13 +337,11 @@ def _join_prefixes(text: str, language: Language) -> str:
 def _denies(words: frozenset[str], others: frozenset[str], language: Language) -> bool:
     """Check if a word is another with a prefix that may be detached. However much more names say, they then differ."""
     ends = tuple(collect_words(language.lack_suffixes, language))
-    starts = {word[:COGNATE] for word in others if len(word) >= STEM and not word.endswith(ends)}
+    length = None if language.has_exact_prefixes else COGNATE
+    starts = {word[:length] for word in others if len(word) >= STEM and not word.endswith(ends)}
     prefixes = strip_accents(language.detached_prefixes).split()
     return any(
-        word.removeprefix(prefix)[:COGNATE] in starts
-        for prefix in prefixes
-        for word in words
-        if word.startswith(prefix)
+        word.removeprefix(prefix)[:length] in starts for prefix in prefixes for word in words if word.startswith(prefix)
     )
 
 

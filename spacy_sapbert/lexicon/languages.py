@@ -207,6 +207,12 @@ class Language:
         """Write compounds as two words."""
         return self.compound_starts.sub(r"\g<0> ", text)
 
+    def unify_spelling(self, text: str) -> str:
+        """Replace patterns of letters that are also written in other ways."""
+        for written, letter in self.spellings.items():
+            text = re.sub(written, letter, text)
+        return text
+
     def to_singular(self, text: str) -> str:
         """Replace plurals, but for English ones, which `normal_words` knows."""
         if not self.endings:
@@ -230,8 +236,7 @@ def _compile_compounds(compounds: dict[str, str]) -> re.Pattern[str]:
 @lru_cache(CACHED)
 def _to_singular(language: Language, word: str) -> str:
     plain = small = strip_accents(normalize_writing(word).lower())
-    for written, letter in language.spellings.items():
-        small = re.sub(written, letter, small)
+    small = language.unify_spelling(small)
     if len(small) >= LEAST_LETTERS and small not in language.kept.split():
         stems = ((small.removesuffix(end), other) for end, other in language.endings.items() if small.endswith(end))
         small = next((stem + other for stem, other in stems if len(stem) >= language.least_stem), small)
