@@ -342,7 +342,8 @@ class Retriever:
         mention has a short form, or its letters as a word."""
         may_mean = np.ones(len(names), dtype=bool)
         acronyms = np.flatnonzero(self.lexicon.is_acronym[names])
-        has_short = np.array([*map(has_short_form, texts)], dtype=bool)
+        # Most mentions have fewer capitals than a short form.
+        has_short = np.array([sum(map(str.isupper, text)) > 1 and has_short_form(text) for text in texts], dtype=bool)
         acronyms = acronyms[~has_short[mentions[acronyms]]]
         pairs = zip(self._texts.list(names[acronyms]), mentions[acronyms].tolist(), strict=True)
         may_mean[acronyms] = [name.lower() in texts[mention].lower().split() for name, mention in pairs]
