@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..text import CACHED, normalize_name, normalize_writing, strip_accents, to_arabic
 from .derived import read_list
-from .languages import ENGLISH, FUNCTION, Language, join_phrases
+from .languages import ENGLISH, FUNCTION, LANGUAGES, UNKNOWN, Language, join_phrases
 from .scan import list_words
 
 # How much a name that contradicts the mention takes off a candidate's score.
@@ -22,6 +22,8 @@ PENALTY = 0.3
 MOST_WORDS = 4
 # A prefix makes an opposite only before at least this many letters: "anemia" is not the opposite of "emia".
 STEM = 4
+# Words of two languages that begin with this many letters alike are one: "alcohólico" and "alcoholic".
+COGNATE = 6
 DENIED = "denied"
 # What words may be opposites in: what kind of opposites, and what they have in common.
 Axis = tuple[str, str]
@@ -38,16 +40,39 @@ _CAPITAL = re.compile(r"\b[A-Z]\b")
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 
 
+class Opposites(NamedTuple):
+    """A list of opposites: the lines and sides of words, and of what words start and end with."""
+
+    words: dict[str, list[tuple[str, int]]]
+    starts: dict[str, list[tuple[str, int]]]
+    ends: dict[str, list[tuple[str, int]]]
+
+    def find(self, word: str) -> list[tuple[str, int]]:
+        """Find the lines and sides of a word."""
+        starts = (sides for start, sides in self.starts.items() if word.startswith(start))
+        ends = (sides for end, sides in self.ends.items() if word.endswith(end))
+        return [*self.words.get(word, ()), *chain.from_iterable(starts), *chain.from_iterable(ends)]
+
+
 @cache
-def _read_opposites(language: Language) -> dict[str, list[tuple[str, int]]]:
-    """Read the lines and sides of the list of opposites that each word stands on: words between two slashes are the
-    opposites of all others."""
-    sides: dict[str, list[tuple[str, int]]] = {}
+def _read_opposites(language: Language) -> Opposites:
+    """Read a list of opposites: words between two slashes are the opposites of all others. "Nieren-" and "-stenose" are
+    parts of words."""
+    opposites = Opposites({}, {}, {})
     for [line] in read_list("opposites", language):
         for side, words in enumerate(line.split("/")):
-            for word in list_words(words, language):
-                sides.setdefault(word, []).append((line, side))
-    return sides
+            for word in words.split():
+                forms = opposites.ends if word[0] == "-" else opposites.words
+                for form in list_words(word, language):
+                    forms.setdefault(form, []).append((line, side))
+                if word[-1] == "-":
+                    opposites.starts.setdefault(_spell_start(word, language), []).append((line, side))
+    return opposites
+
+
+def _spell_start(word: str, language: Language) -> str:
+    """Spell what a word starts with as forms of words are spelt, whatever its ending."""
+    return language.unify_spelling(strip_accents(word.lower().removesuffix("-")))
 
 
 def _spell(text: str, language: Language) -> str:
@@ -62,10 +87,15 @@ def _spell_alike(text: str) -> str:
 @cache
 def _group_prefixes(language: Language) -> Starts:
     """Group prefixes of opposites by their first letters: each with the kind of these, and its side."""
-    kinds = _spell(language.opposite_prefixes, language).split()
-    prefixes = [(prefix, kind, side) for kind in kinds for side, prefix in enumerate(kind.split("/"))]
-    denying = ((prefix, DENIED, 1) for prefix in _spell(language.denying_prefixes, language).split())
-    return _group_by_letter([("", DENIED, 0), *prefixes, *denying])
+    kinds = _spell(f"{UNKNOWN.opposite_prefixes} {language.opposite_prefixes}", language).split()
+    return _group_by_letter((prefix, kind, side) for kind in kinds for side, prefix in enumerate(kind.split("/")))
+
+
+@cache
+def _group_denying(language: Language) -> Starts:
+    """Group prefixes that deny. Each word is on the other side as well."""
+    denying = ((prefix, DENIED, 1) for prefix in language.denying_prefixes.split())
+    return _group_by_letter([("", DENIED, 0), *denying])
 
 
 @cache
@@ -98,11 +128,15 @@ def _list_endings(language: Language) -> list[tuple[int, Phrase]]:
 def _list_poles(word: str, language: Language) -> dict[Axis, int]:
     """List what a word may be the opposite of another word in, and on which sides it is: the bits of a number."""
     spelt = _spell(word, language)
-    poles = [(line, side, "") for line, side in _read_opposites(language).get(word, ())]
+    poles = [(line, side, "") for line, side in _read_opposites(language).find(word)]
     poles += [(kind, side, "") for _, kind, side in _find_starts(_spell_alike(word), _group_stems(language))]
     poles += [("ending", side, word[:STEM]) for side, ends in _list_endings(language) if word.endswith(ends)]
     prefixes = _find_starts(spelt, _group_prefixes(language))
     poles += [(kind, side, spelt.removeprefix(prefix)) for prefix, kind, side in prefixes]
+    # "Haematuria" is no "a-hematuria".
+    plain = strip_accents(word)
+    denying = _find_starts(plain, _group_denying(language))
+    poles += [(kind, side, plain.removeprefix(prefix)) for prefix, kind, side in denying]
     sides: dict[Axis, int] = {}
     for kind, side, stem in poles:
         if not stem or len(stem) >= STEM:
@@ -191,7 +225,9 @@ def _split_marks(word: str, language: Language) -> tuple[list[str], str]:
 
 @cache
 def _count_ordinals(language: Language) -> dict[str, str]:
-    return {word: str(number) for number, word in enumerate(list_words(language.ordinals, language), 1)}
+    lists = (of.ordinals.split() for of in (UNKNOWN, language))
+    pairs = ((number, words) for of in lists for number, words in enumerate(of, 1))
+    return {word: str(number) for number, words in pairs for word in list_words(words.replace("/", " "), language)}
 
 
 class Company(NamedTuple):
@@ -221,7 +257,10 @@ def _read_company(text: str, language: Language) -> Company:
 def _get_cues(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Get what finds "with or without" ("with minor or no", too), "with" and "without", each in a group of its own, and
     punctuation; and what finds "and" and "or"."""
-    lists = language.having, language.lacking, language.joins
+    lists = (
+        *(f"{UNKNOWN.having} {language.having}", f"{UNKNOWN.lacking} {language.lacking}"),
+        language.joins,
+    )
     having, lacking, joins = (join_phrases(words.split()) for words in lists)
     either = rf"(?:{having})(?:\s+\w+)?\s*(?:{joins}|/)\s*(?:{lacking})"
     cue = rf"[,;()\[\]]|(?<!\w)(?:({either})|({having})|({lacking}))(?!\w)"
@@ -251,18 +290,21 @@ class Denial(NamedTuple):
 @lru_cache(CACHED)
 def list_denials(mention: str, language: Language = ENGLISH) -> tuple[Denial, ...]:
     """List what a mention denies, by its first and its last words."""
-    words, (lacking, starts, ends) = list_words(mention, language), _list_phrases(language)
+    words, (lacking, starts, absent, ends) = list_words(mention, language), _list_phrases(language)
     first = [phrase for phrase in (*lacking, *starts) if words[: len(phrase)] == phrase]
-    last = [phrase for phrase in ends if words[-len(phrase) :] == phrase]
+    last = [phrase for phrase in (*absent, *ends) if words[-len(phrase) :] == phrase]
     at_start = (Denial(phrase, words[len(phrase) :], phrase in lacking) for phrase in first)
-    at_end = (Denial(phrase, words[: -len(phrase)], False) for phrase in last)
-    return tuple(denial for denial in chain(at_start, at_end) if denial.denied)
+    at_end = (Denial(phrase, words[: -len(phrase)], phrase in absent) for phrase in last)
+    free = [end for end in language.denied_suffixes.split() if words and words[-1].endswith(end) and words[-1] != end]
+    # "Schmerzfrei" is free of pain.
+    joined = (Denial(words[-1:], (*words[:-1], words[-1].removesuffix(end)), False) for end in free)
+    return tuple(denial for denial in chain(at_start, at_end, joined) if any(denial.denied))
 
 
 @cache
 def _list_phrases(language: Language) -> tuple[list[Phrase], ...]:
     """List the normal forms of phrases that mentions which deny start and end with."""
-    lists = language.lacking_starts, language.denied_starts, language.denied_ends
+    lists = language.lacking_starts, language.denied_starts, language.lacking_ends, language.denied_ends
     return tuple([list_words(phrase, language) for phrase in phrases] for phrases in lists)
 
 
@@ -271,24 +313,39 @@ def _is_denied(name: str, denial: Denial, language: Language) -> bool:
     words, phrase = list_words(name, language), denial.phrase
     content, denied = _list_content(words, language), _list_content(denial.denied, language)
     has_same = _count(phrase, words) > _count(phrase, denial.denied)
+    # "Antiphospholipid" is "anti-phospholipid".
+    joined = "".join((*phrase, *denial.denied[:1]))
+    if any(word.startswith(joined) for word in words):
+        return False
     if not denial.may_be_named:
-        # "Antiphospholipid" is "anti-phospholipid".
-        joined = "".join((*phrase, *denial.denied[:1]))
-        return not has_same and not any(word.startswith(joined) for word in words)
-    lacks = collect_words(f"{language.weakening} {language.lacks}", language)
-    is_lack = not denied.isdisjoint(lacks | collect_words(language.stunted, language))
+        return not has_same
+    lacks = _list_lacks(language)
+    ends = tuple(collect_words(language.lack_suffixes, language))
+    if any(word.startswith(tuple(denied)) and word.endswith(ends) for word in words):
+        return False
+    is_lack = not denied.isdisjoint(lacks | collect_words(f"{ENGLISH.stunted} {language.stunted}", language))
     if has_same:
-        return not (denied <= content or (content - {*phrase} <= denied and not is_lack))
-    plain = [word for word in words if word not in collect_words(language.articles, language)]
+        rest = content - {*phrase}
+        return not (denied <= content or (rest and rest <= denied and not is_lack))
+    small = collect_words(language.articles or language.function, language)
+    plain = [word for word in words if word not in small]
     genitives = collect_words(language.genitives, language)
     says = {*plain[:1], *plain[-1:]} - collect_words(language.epithets, language)
     triples = zip(plain, plain[1:], plain[2:], strict=False)
     says |= {word for word, of, what in triples if of in genitives and what in denied}
-    if denied <= content:
+    ours, theirs = ({word[:STEM] for word in of} for of in (denied, content))
+    if ours <= theirs:
         return says.isdisjoint(lacks) or is_lack
-    is_other = {word[:STEM] for word in denied}.isdisjoint(word[:STEM] for word in content)
-    says_lack = not says.isdisjoint(lacks) or name.lower().startswith(tuple(language.lack_prefixes.split()))
-    return is_lack or not (is_other and says_lack)
+    is_other = ours.isdisjoint(theirs)
+    says_lack = not says.isdisjoint(lacks) or name.lower().startswith(tuple(ENGLISH.lack_prefixes.split()))
+    return is_lack or content <= lacks or not (is_other and says_lack)
+
+
+@cache
+def _list_lacks(language: Language) -> frozenset[str]:
+    """List the words of all languages that say that something is lacking, because terminologies have names in several,
+    as they are read in one language."""
+    return collect_words(" ".join(f"{of.weakening} {of.lacks}" for of in LANGUAGES.values()), language)
 
 
 def _count(phrase: Phrase, words: Phrase) -> int:
@@ -296,21 +353,31 @@ def _count(phrase: Phrase, words: Phrase) -> int:
 
 
 def _list_content(words: Phrase, language: Language) -> frozenset[str]:
-    ordinals, unsaid = _count_ordinals(language), collect_words(language.unsaid, language)
+    ordinals = _count_ordinals(language)
+    unsaid = collect_words(language.unsaid or f"{language.function} {language.links}", language)
     return frozenset(ordinals.get(word, word) for word in words if word not in unsaid)
 
 
 @cache
-def _get_detached(language: Language) -> tuple[tuple[str, ...], re.Pattern[str]]:
-    """Get the prefixes that deny and may be detached, and what finds them before a word."""
-    prefixes = tuple(language.detached_prefixes.split())
-    return prefixes, re.compile(rf"(?i)\b({join_phrases(prefixes)})[\s-]+(?=\w)")
+def _list_detached(language: Language) -> Phrase:
+    """List the prefixes that deny and may be detached."""
+    return tuple(strip_accents(language.detached_prefixes).split())
+
+
+@cache
+def _compile_detached(language: Language) -> re.Pattern[str]:
+    """Make the expression that finds such a prefix before a word."""
+    prefixes = f"{UNKNOWN.detached_prefixes} {language.detached_prefixes}".split()
+    return re.compile(rf"(?i)\b({join_phrases(prefixes)})[\s-]+(?=\w)")
 
 
 def _denies(words: frozenset[str], others: frozenset[str], language: Language) -> bool:
     """Check if a word is another with a prefix that may be detached. However much more names say, they then differ."""
-    prefixes, _ = _get_detached(language)
-    return any(prefix + other in words for prefix in prefixes for other in others if len(other) >= STEM)
+    ends = tuple(collect_words(language.lack_suffixes, language))
+    length = None if language.has_exact_prefixes else COGNATE
+    starts = {word[:length] for word in others if len(word) >= STEM and not word.endswith(ends)}
+    denied = ((word, prefix) for prefix in _list_detached(language) for word in words if word.startswith(prefix))
+    return any(word.removeprefix(prefix)[:length] in starts for word, prefix in denied)
 
 
 def _is_of_animals(name: str, ours: frozenset[str], theirs: frozenset[str], language: Language) -> bool:
@@ -343,8 +410,7 @@ class Wording(NamedTuple):
 
 @lru_cache(CACHED)
 def _read_wording(text: str, language: Language) -> Wording:
-    prefixes, detached = _get_detached(language)
-    words = collect_words(detached.sub(r"\1", text), language)
+    words = collect_words(_compile_detached(language).sub(r"\1", text), language)
     poles: dict[Axis, int] = {}
     for word in words:
         for axis, sides in _list_poles(word, language).items():
@@ -353,7 +419,7 @@ def _read_wording(text: str, language: Language) -> Wording:
         read_marks(text, language),
         _read_company(text, language),
         words,
-        any(word.startswith(prefixes) for word in words),
+        any(word.startswith(_list_detached(language)) for word in words),
         poles,
         _read_disordered(text, language),
     )

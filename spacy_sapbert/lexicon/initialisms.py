@@ -5,15 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from ..forking import ColumnReader
+from ..ragged import take_lists
 from ..text import CACHED, normalize_writing
 from .languages import ENGLISH
+
+if TYPE_CHECKING:
+    from ..terminology.table import Terminology
 
 SHORT_LENGTHS = range(2, 11)
 # Names and mentions of at most this length are compared in their own case: "ALL" is not "all".
 OWN_CASE_LENGTH = 5
 # Words that a short form may leave out.
 SMALL_WORDS = frozenset(ENGLISH.unsaid.split())
+# Symbols of genes, substances and loci, which words in capitals are not: with a digit or without a vowel.
+_SYMBOL = re.compile(r"(?=.*[0-9])|(?i:[^aeiouy]*)$")
+_SMALL_SYMBOL = re.compile(r"(?i)(?=.*[0-9])(?=.*[a-z])[^aeiouy]+")
+# Concepts whose names are read at once.
+_CHUNK = 8192
 
 
 def is_short_form(text: str) -> bool:
@@ -81,6 +94,41 @@ def _give(letters: str, start: int, word: str) -> Iterator[int]:
         if not at or (end == start and at != 1):
             return
         yield end + 1
+
+
+def find_acronyms(terminology: Terminology, concepts: np.ndarray) -> np.ndarray:
+    """List the rows of names of some concepts, ascending, that are initials of another name of theirs in any case, or
+    symbols in capitals, with a digit or without a vowel."""
+    texts = ColumnReader(terminology.names["name"])
+    rows: list[int] = []
+    for start in range(0, len(concepts), _CHUNK):
+        part = concepts[start : start + _CHUNK]
+        of_part, offsets = take_lists(terminology.name_offsets, part)
+        names, places = texts.list(of_part), of_part.tolist()
+        for begin, end in zip(offsets.tolist(), offsets[1:].tolist(), strict=False):
+            of_concept = names[begin:end]
+            rows += [
+                row for row, name in zip(places[begin:end], of_concept, strict=True) if _abbreviates(name, of_concept)
+            ]
+    return np.array(rows, dtype=np.int64)
+
+
+def _abbreviates(name: str, names: Sequence[str]) -> bool:
+    if len(name) not in SHORT_LENGTHS or not name.replace(" ", "").isascii():
+        return False
+    first, *others = name.split(" ")
+    if all(map(str.isdigit, others)) and (
+        (is_short_form(first) and _SYMBOL.match(name)) or _SMALL_SYMBOL.fullmatch(name)
+    ):
+        return True
+    capitals = name.upper()
+    return any(len(other) > len(name) + 1 and is_initialism(capitals, other) for other in names)
+
+
+@lru_cache(CACHED)
+def has_short_form(text: str) -> bool:
+    """Check if a word of a mention is written like a short form."""
+    return any(map(is_short_form, text.split()))
 
 
 @lru_cache(CACHED)

@@ -49,7 +49,7 @@ class Language:
     abnormalities: str = ""  # what any abnormality is called
     kinds: str = ""  # what kind of thing a concept is
     denials: str = ""  # words that deny the rest of a name
-    # Words before what is there ("with aura"), and before what is not.
+    # Words before what is there ("with aura"), and before what is not. All languages share some.
     having: str = ""
     lacking: str = ""
     chromosomes: str = ""  # words beside which "X" is no number
@@ -102,24 +102,27 @@ class Language:
     records: str = ""  # names that end so are parts of a note: "family history"
     eponym_heads: str = ""  # what may be missing behind names of persons
 
-    # How a mention that denies what it names starts. Behind these, a name may say what is lacking in other words: "no
+    # How a mention that denies what it names starts and ends. A name may then say what is lacking in other words: "no
     # sleep" is insomnia.
     lacking_starts: Sequence[str] = ()
+    lacking_ends: Sequence[str] = ()
     # Other starts, and ends.
     denied_starts: Sequence[str] = ()
     denied_ends: Sequence[str] = ()
+    denied_suffixes: str = ""  # of words: "schmerzfrei"
     # Words that deny what a name says together with other words ("impaired tolerance" is intolerance), others that say
     # that something is lacking, and those that say so by themselves: "absence of aplasia" is the name of no lack.
     weakening: str = ""
     lacks: str = ""
     stunted: str = ""
-    lack_prefixes: str = ""  # what names of a lack begin with: "asplenia"
+    lack_prefixes: str = ""  # what names of a lack begin with in all languages: "asplenia"
+    lack_suffixes: str = ""  # what they end with, behind what is lacking: "Appetitlosigkeit"
     unsaid: str = ""  # words that a denial, and a short form, may leave out
     articles: str = ""
     genitives: str = ""  # what stands between a lack and what is lacking: "loss of hair"
     epithets: str = ""  # words for a lack that start or end names of something else: "absence seizure"
 
-    # What opposites start with: a slash stands between them.
+    # What opposites start with: a slash stands between them. All languages share some.
     opposite_prefixes: str = ""
     # Whether they are written as listed. Elsewhere, "hyper" may be "iper" or "hiper", and "tachy" "taqui".
     has_exact_prefixes: bool = False
@@ -127,7 +130,7 @@ class Language:
     detached_prefixes: str = ""  # those of them that may stand before the word: "non febrile"
     opposite_endings: str = ""  # on the two sides of a slash
     opposite_stems: Sequence[str] = ()  # how words on the sides of a slash begin, which languages share
-    ordinals: str = ""  # from the first
+    ordinals: str = ""  # from the first, slashes between the forms of one; all languages share the English ones
     numbered_kinds: str = ""  # words that say nothing beside a number or a letter: "type"
     # What names of diseases of animals end with: "septic shock, non-human animal". Without rodents: texts say
     # "interleukin 2" for "interleukin 2, mouse". With one of the others, a mention says so too.
@@ -206,6 +209,12 @@ class Language:
         """Write compounds as two words."""
         return self.compound_starts.sub(r"\g<0> ", text)
 
+    def unify_spelling(self, text: str) -> str:
+        """Replace patterns of letters that are also written in other ways."""
+        for written, letter in self.spellings.items():
+            text = re.sub(written, letter, text)
+        return text
+
     def to_singular(self, text: str) -> str:
         """Replace plurals, but for English ones, which `normal_words` knows."""
         if not self.endings:
@@ -229,8 +238,7 @@ def _compile_compounds(compounds: dict[str, str]) -> re.Pattern[str]:
 @lru_cache(CACHED)
 def _to_singular(language: Language, word: str) -> str:
     plain = small = strip_accents(normalize_writing(word).lower())
-    for written, letter in language.spellings.items():
-        small = re.sub(written, letter, small)
+    small = language.unify_spelling(small)
     if len(small) >= LEAST_LETTERS and small not in language.kept.split():
         stems = ((small.removesuffix(end), other) for end, other in language.endings.items() if small.endswith(end))
         small = next((stem + other for stem, other in stems if len(stem) >= language.least_stem), small)

@@ -22,7 +22,7 @@ from .bags import BagTable, KeyFilter, make_key_filter
 from .bridge import BridgedTerminology
 from .contradictions import contradicts
 from .derived import hash_lists, list_bases
-from .initialisms import OWN_CASE_LENGTH, own_case_forms
+from .initialisms import OWN_CASE_LENGTH, find_acronyms, own_case_forms
 from .languages import Language
 from .said import FILES as SAID_ARRAYS
 from .said import Phrases, SaidTable, read_package
@@ -36,6 +36,7 @@ FILE = "names.json"
 FORMAT_VERSION = 1
 KEYS = "ordered", "turned"
 KEY_ARRAYS = tuple(f"{kind}_{name}" for kind in KEYS for name in KeyTable._fields)
+ACRONYMS = "acronyms"
 # What rerankers need of all names, if it has been made.
 BRIDGE_ARRAYS = ("bridge_names", "bridge_concepts")
 # How a text may be a name: its words are those of the name, also in another form; the same from another word on, or
@@ -74,6 +75,7 @@ class Lexicon:
         ordered: KeyTable,  # names by their words in their order
         turned: KeyTable,  # and in any order
         said: SaidTable,  # what people say in place of names
+        is_acronym: np.ndarray,  # which names are acronyms
         bags: BagTable | None = None,
         bridge: Sequence[np.ndarray] = (),
     ) -> None:
@@ -82,6 +84,7 @@ class Lexicon:
         self.ordered = ordered
         self.turned = turned
         self.said = said
+        self.is_acronym = is_acronym
         if bags is not None:
             self.bags = bags
         self.bridge = BridgedTerminology(terminology, *bridge, language=language)
@@ -96,7 +99,9 @@ class Lexicon:
         ordered = KeyTable.make(keys.ordered, rows)
         if not isinstance(said, SaidTable):
             said = SaidTable.build(said or read_package(language), terminology, ordered, language)
-        return cls(terminology, language, ordered, KeyTable.make(keys.turned, rows), said)
+        is_acronym = np.zeros(terminology.n_names, dtype=bool)
+        is_acronym[find_acronyms(terminology, np.arange(len(terminology)))] = True
+        return cls(terminology, language, ordered, KeyTable.make(keys.turned, rows), said, is_acronym)
 
     def edited(self, terminology: Terminology, places: np.ndarray, language: Language) -> Lexicon:
         """Make the lexicon of an edited terminology, given the new row of each name, or -1. Only new names are read,
@@ -110,7 +115,10 @@ class Lexicon:
         added = key_names(terminology.names["name"].gather(new), language)
         ordered = self.ordered.moved(places).joined(KeyTable.make(added.ordered, new))
         turned = self.turned.moved(places).joined(KeyTable.make(added.turned, new))
-        return Lexicon(terminology, language, ordered, turned, said)
+        is_acronym = np.zeros(terminology.n_names, dtype=bool)
+        is_acronym[places[places >= 0]] = self.is_acronym[places >= 0]
+        is_acronym[find_acronyms(terminology, np.unique(terminology.name_concept[new]))] = True
+        return Lexicon(terminology, language, ordered, turned, said, is_acronym)
 
     @kept_property
     def bags(self) -> BagTable:
@@ -222,6 +230,7 @@ class Lexicon:
         with fill_folder(path, last=FILE, remove=[f"{name}.npy" for name in (*BAG_ARRAYS, *BRIDGE_ARRAYS)]) as folder:
             for name, array in zip(KEY_ARRAYS, (*self.ordered, *self.turned), strict=True):
                 save_array(folder / f"{name}.npy", array)
+            save_array(folder / f"{ACRONYMS}.npy", self.is_acronym)
             self.said.to_disk(folder)
             if bags is not None:
                 bags.to_disk(folder)
@@ -238,7 +247,7 @@ class Lexicon:
     @classmethod
     def from_disk(cls, path: Path, terminology: Terminology, language: Language, *, memory_map: bool = True) -> Lexicon:
         """Load what `to_disk` saved; OSError if a file is missing, damaged or made of another terminology."""
-        used = [f"{name}.npy" for name in (*KEY_ARRAYS, *SAID_ARRAYS)]
+        used = [f"{name}.npy" for name in (*KEY_ARRAYS, ACRONYMS, *SAID_ARRAYS)]
         parts = [*used, *(f"{name}.npy" for name in (*BAG_ARRAYS, *BRIDGE_ARRAYS))]
         data = read_manifest(path / FILE, FORMAT_VERSION, NamesManifest, parts=parts, used=used)
         if data["terminology"] != terminology.fingerprint:
@@ -247,6 +256,7 @@ class Lexicon:
         n_names = terminology.n_names
         ordered, turned = (arrays.read_keys(kind, n_names) for kind in KEYS)
         said = SaidTable.from_disk(arrays, n_names)
+        is_acronym = arrays.read(ACRONYMS, bool, shape=(n_names,))
         bags: BagTable | None = None
         bridge: Sequence[np.ndarray] = ()
         # What was made with other lists of words is made again when it is asked for.
@@ -255,11 +265,12 @@ class Lexicon:
             bags = BagTable.from_disk(arrays, n_names, language, said)
         if is_current and data["bridge"]:
             bridge = _read_bridge(arrays, terminology)
-        return cls(terminology, language, ordered, turned, said, bags, bridge)
+        return cls(terminology, language, ordered, turned, said, is_acronym, bags, bridge)
 
     def __reduce__(self) -> tuple[Any, ...]:
         made = self.made_bags, self.bridge.made
-        return Lexicon, (self.terminology, self.language, self.ordered, self.turned, self.said, *made)
+        tables = self.ordered, self.turned, self.said, self.is_acronym
+        return Lexicon, (self.terminology, self.language, *tables, *made)
 
 
 def _look_up(table: KeyTable, keys: np.ndarray) -> dict[int, np.ndarray]:

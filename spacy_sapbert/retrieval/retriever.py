@@ -18,7 +18,7 @@ from ..files import fill_folder, hash_file, read_manifest, write_manifest
 from ..forking import KEPT_STRINGS, ColumnReader
 from ..index import INDEX_FILE, Index, Subset, choose_dtype, fit_kind, read_index, warn_of_memory
 from ..lexicon.contradictions import PENALTY, contradicts, read_marks
-from ..lexicon.initialisms import own_case_forms
+from ..lexicon.initialisms import has_short_form, own_case_forms
 from ..lexicon.languages import find_language
 from ..lexicon.names import FORM, LABELS, LINKED, Lexicon
 from ..lexicon.said import Phrases, SaidTable
@@ -317,6 +317,8 @@ class Retriever:
         if allowed is not None:
             is_allowed = allowed.names[name]
             name, cell = name[is_allowed], cell[is_allowed]
+        is_meant = self._may_mean(texts, name, cell // rows.shape[1])
+        name, cell = name[is_meant], cell[is_meant]
         concept, mention = self._name_concept[name].astype(np.int64), cell // rows.shape[1]
 
         # Ids that no earlier row of the mention has.
@@ -334,6 +336,18 @@ class Retriever:
         taken = ~is_over.ravel()[cell]
         columns = (column[taken] for column in (mention, concept, name, scores.ravel()[cell]))
         return Candidates.of_rows([(text,) for text in texts], *columns), is_over[:, -1]
+
+    def _may_mean(self, texts: Sequence[str], names: np.ndarray, mentions: np.ndarray) -> np.ndarray:
+        """Tell which names mentions may mean, given their places. An acronym is no nearest name of ordinary words: the
+        mention has a short form, or its letters as a word."""
+        may_mean = np.ones(len(names), dtype=bool)
+        acronyms = np.flatnonzero(self.lexicon.is_acronym[names])
+        # Most mentions have fewer capitals than a short form.
+        has_short = np.array([sum(map(str.isupper, text)) > 1 and has_short_form(text) for text in texts], dtype=bool)
+        acronyms = acronyms[~has_short[mentions[acronyms]]]
+        pairs = zip(self._texts.list(names[acronyms]), mentions[acronyms].tolist(), strict=True)
+        may_mean[acronyms] = [name.lower() in texts[mention].lower().split() for name, mention in pairs]
+        return may_mean
 
     def _choose_names(self, found: Candidates, allowed: Allowed | None) -> Candidates:
         """Choose the best name of each concept, and sort each mention's concepts by their scores."""

@@ -35,7 +35,7 @@ LISTS = {
     "starts": " ".join([*ENGLISH.lacking_starts, *ENGLISH.denied_starts]).split(),
     "ends": " ".join(ENGLISH.denied_ends).split(),
     "ordinals": ENGLISH.ordinals.split(),
-    "opposites": contradictions._read_opposites(ENGLISH),
+    "opposites": contradictions._read_opposites(ENGLISH).words,
     "small words": SMALL_WORDS,
     "general words": short_forms._GENERAL,
     "abnormalities": ENGLISH.abnormalities.split(),
@@ -130,12 +130,18 @@ def test_contradictions_in_other_languages(lang, mention, name, expected):
         assert contradicts(first, second, language) is get_bridge().contradicts(first, second, language) is expected
 
 
+@cases("denials_elsewhere")
+def test_denials_in_other_languages(lang, mention, name, expected):
+    assert contradicts(mention, name, get_language(lang)) is expected
+
+
 @pytest.mark.parametrize(
     ("words", "mention", "name"),
     [
         ({"denied_ends": ["ausgeschlossen"]}, "Fieber ausgeschlossen", "Fieber"),
         ({"denied_starts": ["frei von"]}, "frei von Schmerzen", "Schmerz"),
         ({"lacking_starts": ["Fehlen von"]}, "Fehlen von Schmerzen", "Schmerz"),
+        ({"denied_suffixes": "frei"}, "schmerzfrei", "Schmerz"),
         ({"denying_prefixes": "un"}, "unauffälliges EKG", "auffälliges EKG"),
         ({"opposite_prefixes": "über/unter"}, "Überfunktion", "Unterfunktion"),
         ({"opposite_endings": "mangel/überschuss"}, "Eisenmangel", "Eisenüberschuss"),
@@ -144,14 +150,20 @@ def test_contradictions_in_other_languages(lang, mention, name, expected):
     ],
 )
 def test_a_rule_of_a_language_is_a_list_of_words(words, mention, name):
-    german = get_language("de")
-    assert contradicts(mention, name, replace(german, **words)) and not contradicts(mention, name, german)
+    without = replace(get_language("de"), lists={}, **{key: type(of)() for key, of in words.items()})
+    assert contradicts(mention, name, replace(without, **words)) and not contradicts(mention, name, without)
 
 
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_phrases_of_a_language_have_words(code):
     language = LANGUAGES[code]
-    phrases = [*language.lacking_starts, *language.denied_starts, *language.denied_ends, *language.ordinals.split()]
+    phrases = [
+        *language.lacking_starts,
+        *language.denied_starts,
+        *language.lacking_ends,
+        *language.denied_ends,
+        *language.ordinals.split(),
+    ]
     assert all(list_words(phrase, language) for phrase in phrases)
 
 

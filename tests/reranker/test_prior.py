@@ -430,7 +430,9 @@ def test_opposites_do_not_pass(phenotypes, monkeypatch, n_left_out, most):
     if n_left_out:
         # Words that only the bridge and prefixes can tell apart.
         left_out = {word for pair in WORDS[::n_left_out] for word in pair}
-        kept = {word: lines for word, lines in contradictions._read_opposites(ENGLISH).items() if word not in left_out}
+        opposites = contradictions._read_opposites(ENGLISH)
+        words = {word: lines for word, lines in opposites.words.items() if word not in left_out}
+        kept = opposites._replace(words=words)
         monkeypatch.setattr(contradictions, "_read_opposites", lambda language: kept)
     contradictions._list_poles.cache_clear()
     _, reranker = make_pipeline(phenotypes)

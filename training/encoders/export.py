@@ -116,7 +116,10 @@ def average_encoders(
         notes = notes._replace(results=read_encoder_results(results, averaged.fingerprint))
     ingredients = list(zip(names, checked, sources, strict=True))
     card = write_averaged_card(ingredients, averaged, dtype, notes)
-    write_encoder(replace(averaged.content, card=card.encode("utf8")), output)
+    # One that they share holds for their mean as well.
+    threshold, *others = {source.threshold for source in sources}
+    threshold = 0.0 if others else threshold
+    write_encoder(replace(averaged.content, card=card.encode("utf8"), threshold=threshold), output)
     return averaged
 
 

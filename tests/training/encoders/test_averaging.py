@@ -76,6 +76,14 @@ def test_weights_are_those_of_a_naive_loop(folders, tmp_path, rows, shares, is_f
     assert (made.fingerprint == load(folders[0]).fingerprint) == is_first
 
 
+def test_a_threshold_that_all_encoders_share_is_that_of_their_mean(folders, tmp_path):
+    for row, threshold in enumerate((0.7, 0.7, 0.8)):
+        write_encoder(replace(read_encoder(folders[0]), threshold=threshold), tmp_path / str(row))
+    for others, expected in ((1,), 0.7), ((1, 2), 0.0):
+        average_encoders([str(tmp_path / str(row)) for row in (0, *others)], tmp_path / "mean")
+        assert read_encoder(tmp_path / "mean").threshold == expected
+
+
 def test_half_precision_is_rounded_once(folders, tmp_path):
     """The mean of bf16 weights is computed in float32: in bf16, small shares would be lost."""
     coarse = [make(tmp_path / name, seed, "bf16") for seed, name in enumerate(("first", "second"))]
