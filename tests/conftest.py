@@ -55,6 +55,8 @@ CODES = {
     "C0013264": ["MSH:D020388", "OMIM:310200"],
     "C0917801": ["MSH:D007319", "OMIM:1"],
 }
+# Of two concepts called "cold", the one with a definition comes first.
+DEFINITIONS = {"C0009264": "An absence of warmth."}
 # By position; the first name of a concept is from the first of them, and so on.
 SOURCES = ["MSH|SNOMEDCT_US", "SNOMEDCT_US", "CHV"]
 
@@ -183,7 +185,8 @@ def build_terminology(
 def terminology() -> Terminology:
     builder = TerminologyBuilder()
     for concept_id, (canonical_name, names, types) in CONCEPTS.items():
-        builder.add_concept(concept_id, canonical_name=canonical_name, types=types, codes=CODES.get(concept_id, ()))
+        about = {"codes": CODES.get(concept_id, ()), "definition": DEFINITIONS.get(concept_id, "")}
+        builder.add_concept(concept_id, canonical_name=canonical_name, types=types, **about)
         for name, source in zip(names, SOURCES, strict=False):
             builder.add_name(concept_id, name, source=source)
     return builder.build()

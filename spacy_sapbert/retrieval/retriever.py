@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +50,6 @@ KEPT_SUBSETS = 8
 TIE = 10.0**-DIGITS
 # Rows of a search that are collected together.
 ROWS_AT_ONCE = 1 << 17
-# Of a concept without parents nothing is known. It comes after those with any number of ancestors.
-UNKNOWN = float("inf")
 # Takes vectors and the number of rows to fetch for each; gives rows and scores.
 RowSearch = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
@@ -97,8 +95,8 @@ class Retriever:
         self._take_allowed = lru_cache(KEPT_SUBSETS)(lambda given: Subset(index, np.flatnonzero(allow(given).rows)))
         self._name_concept, self._preferred = terminology.name_concept, terminology.names["preferred"].to_numpy()
         concepts = terminology.concepts
-        self._ids, self._canonical_names, self._types = (
-            ColumnReader(concepts[key]) for key in ("id", "canonical_name", "types")
+        self._ids, self._canonical_names, self._types, self._definitions = (
+            ColumnReader(concepts[key]) for key in ("id", "canonical_name", "types", "definition")
         )
         self._texts, self._term_types, self._sources = (
             ColumnReader(terminology.names[key]) for key in ("name", "term_type", "source")
@@ -389,27 +387,22 @@ class Retriever:
         """Order concepts of a mention that have equal scores, each with its name. In this order count: the concept
         whose name is written like the mention but for case; the one whose canonical name it is; the one with the case
         of an acronym; the one whose name has the better rank: preferred, or not of a lesser scope, or of an earlier
-        source of the filter; the one written in the same case; the one with fewer ancestors, which is more general; the
+        source of the filter; the one written in the same case; the one with a definition; the one with more names; the
         smaller id."""
         small, forms = text.lower(), own_case_forms(text)
+        offsets = self.terminology.name_offsets
 
-        def compare_names(row: int, concept: int) -> tuple[bool | tuple[int, int], ...]:
-            name = self._texts.get(row)
-            lowered, canonical = name.lower(), self._canonical_names.get(concept)
+        def compare(place: int) -> tuple[bool | int | tuple[int, int], ...]:
+            concept, row = concepts[place], names[place]
+            name, canonical = self._texts.get(row), self._canonical_names.get(concept)
+            lowered = name.lower()
             is_other = lowered == small and forms.isdisjoint(own_case_forms(name))
-            return lowered != small, lowered != canonical.lower(), is_other, self._rank(row, sources), name != text
+            by_name = lowered != small, lowered != canonical.lower(), is_other, self._rank(row, sources), name != text
+            # Of homonyms, mentions mean those that sources describe most.
+            n_names = int(offsets[concept + 1] - offsets[concept])
+            return *by_name, not self._definitions.get(concept), -n_names, concept
 
-        def compare_concepts(place: int) -> tuple[float, int]:
-            concept = concepts[place]
-            return self.filters.hierarchy.count_above(concept) or UNKNOWN, concept
-
-        ordered: list[int] = []
-        keys = [*map(compare_names, names, concepts)]
-        # Ancestors take longest, and few concepts have the same key of names.
-        for _, equal in groupby(sorted(range(len(keys)), key=keys.__getitem__), key=keys.__getitem__):
-            alike = [*equal]
-            ordered += sorted(alike, key=compare_concepts) if len(alike) > 1 else alike
-        return ordered
+        return sorted(range(len(concepts)), key=compare)
 
     def to_disk(self, path: Path) -> None:
         """Save index and row table to a folder. The terminology is saved on its own."""

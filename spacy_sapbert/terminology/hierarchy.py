@@ -13,7 +13,7 @@ from ..ragged import count_offsets, list_owners, make_offsets, sum_lists
 if TYPE_CHECKING:
     from .table import Terminology
 
-# Ids, lists of parents and counts that are remembered. The upper concepts are asked for again and again.
+# Ids and lists of parents that are remembered. The upper concepts are asked for again and again.
 KEPT = 1 << 16
 
 
@@ -28,8 +28,6 @@ class Hierarchy:
         self._list_parents = lru_cache(KEPT)(
             lambda concept: {row for id_ in listed[concept].to_list() if (row := find_row(id_)) is not None}
         )
-        # Count what `find_above` finds.
-        self.count_above = lru_cache(KEPT)(lambda concept: len(self.find_above(concept)))
 
     @kept_property
     def parents(self) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 from conftest import load_encoder
-from found_rows import ExactEncoder, list_above, list_hits
+from found_rows import ExactEncoder, list_hits
 from injection import check_damage
 
 from spacy_sapbert.candidates import ConceptFilter
@@ -36,14 +36,14 @@ class BagEncoder(ExactEncoder):
         return super().encode_tokens([sorted(ids) for ids in tokens])
 
 
-def make_terminology(names, parents=()):
-    """Build a terminology from (concept, name, preferred), and (concept, parents)."""
+def make_terminology(names, definitions=()):
+    """Build a terminology from (concept, name, preferred), and (concept, definition)."""
     builder = TerminologyBuilder()
     for i, (concept, name, preferred) in enumerate(names):
         source, kind = SOURCES[i % len(SOURCES)], KINDS[i % len(KINDS)]
         builder.add_name(concept, name, preferred=preferred, source=source, term_type=kind)
-    for concept, ids in parents:
-        builder.add_concept(concept, parents=ids)
+    for concept, definition in definitions:
+        builder.add_concept(concept, definition=definition)
     return builder.build()
 
 
@@ -55,9 +55,8 @@ def random_terminology(rng, concepts=40, names=160):
         name = rng.choice([str.lower, str.upper, str.title, lambda text: text.replace(" ", "  ")])(name)
         concept = i if i < concepts else min(rng.randrange(concepts), rng.randrange(concepts))
         rows.append((f"C{concept:03d}", name, rng.random() < 0.3))
-    # Some have no parents, or unknown ones, and some are above each other.
-    parents = [[f"C{rng.randrange(concepts + 5):03d}" for _ in range(rng.randrange(3))] for _ in range(concepts)]
-    return make_terminology(rows, [(f"C{concept:03d}", ids) for concept, ids in enumerate(parents)])
+    definitions = [(f"C{concept:03d}", rng.choice(["", "Something."])) for concept in range(concepts)]
+    return make_terminology(rows, definitions)
 
 
 # The vectors of strings that were encoded for the comparison.
@@ -115,8 +114,7 @@ def naive_search(terminology, encoder, text, k, reported, allowed=None, sources=
         is_lesser = is_synonym and row["term_type"].startswith(("RELATED", "NARROW"))
         source = min([place for place, one in enumerate(sources) if one in row["source"].split("|")], default=9)
         keys = lowered != text.lower(), lowered != given.canonical_name.lower(), is_other_case, is_synonym, is_lesser
-        # Those without known parents are the last, because nothing is known of them.
-        return *keys, source, name != text, len(list_above(terminology, given.id)) - 1 or 99, owner
+        return *keys, source, name != text, not given.definition, -len(given.names), owner
 
     return [item for group in groups for item in sorted(group, key=place)]
 
