@@ -27,6 +27,8 @@ ARRAY_FILES = {
 }
 # All files of an index, by ScaNN's names for them.
 FILES = MODEL_FILES | ARRAY_FILES
+# The number in the index of each of ScaNN's rows, which ScaNN does not read.
+ORDER = "order"
 # Hashes have four bits.
 HASH_VALUES = 16
 
@@ -47,7 +49,7 @@ def write_files(searcher: Any, folder: Path) -> None:
 def check_files(folder: Path, listed: set[str], config: str, rows: int, leaves: int, blocks: Sequence[int]) -> None:
     """Refuse files that ScaNN would not write for an index with this config (as text) and these numbers of rows and
     leaves. `blocks` says how many numbers of a vector each hash stands for."""
-    if unlisted := sorted({CONFIG_FILE, ASSETS_FILE, *FILES.values()} - listed):
+    if unlisted := sorted({CONFIG_FILE, ASSETS_FILE, f"{ORDER}.npy", *FILES.values()} - listed):
         raise OSError(DAMAGED.format(path=folder, reason=f"the manifest does not list {unlisted[0]}"))
     partitioner = MODEL_FILES["PARTITIONER"]
     codebook = MODEL_FILES["AH_CENTERS"]
@@ -66,6 +68,8 @@ def check_files(folder: Path, listed: set[str], config: str, rows: int, leaves: 
         hashes = arrays.read(name, np.uint8, shape=(rows, len(blocks)))
         if hashes.max() >= HASH_VALUES:
             raise arrays.refuse(name, "it has hashes of more than four bits")
+    if len(order := arrays.read_rows(ORDER, rows, np.uint32)) != rows:
+        raise arrays.refuse(ORDER, f"it orders {len(order):,} of {rows:,} rows")
 
 
 def _check(path: Path, copy: Callable[[bytes], bytes]) -> None:

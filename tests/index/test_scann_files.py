@@ -3,6 +3,7 @@
 import pickle
 import shutil
 
+import numpy as np
 import pytest
 from index_vectors import clustered_vectors
 
@@ -61,10 +62,20 @@ def test_paths_out_of_the_folder_are_refused(folder, place, quote):
         read_index(folder)
 
 
-@pytest.mark.parametrize("name", ["ah_codebook.pb", "hashed_dataset.npy", "scann_assets.pbtxt", "scann_config.pb"])
+@pytest.mark.parametrize(
+    "name", ["ah_codebook.pb", "hashed_dataset.npy", "order.npy", "scann_assets.pbtxt", "scann_config.pb"]
+)
 def test_files_that_the_manifest_does_not_list_are_refused(folder, name):
     sign(folder, drop=[f"{PART}/{name}"])
     with pytest.raises(OSError, match=rf"Can't read.*{name}"):
+        read_index(folder)
+
+
+@pytest.mark.parametrize("order", [np.arange(2999), np.arange(1, 3001), np.arange(3000) - 1])
+def test_an_order_of_other_rows_is_refused(folder, order):
+    np.save(folder / PART / "order.npy", order.astype(np.uint32))
+    sign(folder)
+    with pytest.raises(OSError, match=r"Can't read.*order"):
         read_index(folder)
 
 

@@ -7,6 +7,7 @@ import platform
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from index_vectors import clustered_vectors
 from injection import limited_files
@@ -44,6 +45,13 @@ def test_full_effort_finds_what_exact_search_finds_far_down_the_list(scann_index
     found_by_usual, found_by_full = ((scores >= expected[:, -1:] - 1e-5).mean() for scores in (usual, full))
     # What is still missing then, asymmetric hashing has ranked too low.
     assert found_by_full > 0.9 and found_by_full > found_by_usual + 0.1
+
+
+def test_the_rows_of_a_leaf_stand_together(scann_index, tmp_path):
+    scann_index.to_disk(tmp_path)
+    leaves = np.load(tmp_path / "structure" / "datapoint_to_token.npy").reshape(-1, 2).tolist()
+    order = np.load(tmp_path / "structure" / "order.npy")
+    assert leaves == sorted(leaves) and sorted(order.tolist()) == list(range(len(scann_index)))
 
 
 def test_a_build_shows_its_log_only_if_it_fails(capfd):
