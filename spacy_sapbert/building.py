@@ -20,7 +20,7 @@ from .lexicon.languages import Language
 from .lexicon.said import Phrases, SaidTable
 from .progress import say
 from .retrieval.edits import with_configured_index
-from .retrieval.retriever import Retriever
+from .retrieval.retriever import MOST_TOKENS, Retriever
 from .snapshot import Snapshot
 from .terminology.table import Terminology, summarize
 
@@ -141,7 +141,9 @@ def load(present: Snapshot, path: Path, exclude: Iterable[str], configured: Inde
         terminology = Terminology.from_disk(find_part(path, "terminology"), memory_map=memory_map)
     else:
         terminology = present.retriever.terminology
-    retriever = Retriever.from_disk(find_part(path, "retriever"), terminology, memory_map=memory_map)
+    table_size = encoder.table_size if encoder.is_loaded else MOST_TOKENS
+    folder = find_part(path, "retriever")
+    retriever = Retriever.from_disk(folder, terminology, memory_map=memory_map, table_size=table_size)
     # With settings of its own, a config makes another encoder of the one in the folder.
     is_own = "encoder" in names and all(value is None for value in encoder.requested.values())
     if is_own and encoder.fingerprint != retriever.index.fingerprint:

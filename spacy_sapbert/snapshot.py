@@ -191,7 +191,7 @@ class Snapshot:
         vectors = self.encode([*places], batch_size)
         for allowed, texts in by_filter.items():
             of_texts = vectors[[places[text] for text in texts]]
-            candidates = self.retriever.find(texts, of_texts, k, allowed)
+            candidates = self.retriever.find(texts, of_texts, k, allowed, self.encoder.encode_tokens)
             candidates = replace(candidates, score=np.minimum(candidates.score, 1.0))
             parts = pack_lists(candidates.columns, candidates.offsets, ROW)
             for text, rows in zip(texts, parts, strict=True):

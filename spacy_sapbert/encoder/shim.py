@@ -113,6 +113,12 @@ class EncoderShim(Shim):
         return self._in_memory.dtype
 
     @property
+    def table_size(self) -> int:
+        """How many tokens a static encoder has, which encodes a string again in a microsecond; 0 for a transformer."""
+        source = self.content
+        return len(source.rows) if isinstance(source, StaticSource) else 0
+
+    @property
     def splits_at_spaces(self) -> bool:
         """Whether the tokens of a string are those of its parts between spaces, one after the other, as BERT's are."""
         tokenizer = self._in_memory.tokenizer

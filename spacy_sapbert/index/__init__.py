@@ -15,8 +15,11 @@ from .base import INDEX_FILE as INDEX_FILE
 from .base import Index as Index
 from .base import IndexManifest as IndexManifest
 from .base import Subset as Subset
-from .base import choose_dtype as choose_dtype
 from .base import exact_search as exact_search
+from .base import make_room as make_room
+from .base import take_best as take_best
+from .coarse import CoarseRows as CoarseRows
+from .coarse import Vectors as Vectors
 from .faiss import FaissIndex as FaissIndex
 from .leaves import BLOCK
 from .scann import ScannIndex as ScannIndex
@@ -85,11 +88,10 @@ def find_available() -> int | None:
     return int(match[1]) * 1024 if match else None
 
 
-def warn_of_memory(rows: int, width: int) -> None:
+def warn_of_memory(vectors: Vectors) -> None:
     """Warn of a build that needs more memory than there is, for the vectors and two copies of a block in float32."""
-    size = choose_dtype(rows).itemsize
-    copied = min(rows, BLOCK) * 4 * 2
-    needed = (rows * size + copied) * width
+    rows, width = vectors.shape
+    needed = vectors.nbytes + min(rows, BLOCK) * width * 4 * 2
     available = find_available()
     if available is not None and needed > available:
         warn(

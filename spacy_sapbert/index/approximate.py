@@ -18,6 +18,7 @@ from ..errors import DAMAGED, warn
 from ..progress import say, show_phase, show_progress
 from ..settings import Settings
 from .base import EXACT, INDEX_FILE, STRUCTURE_FOLDER, Index, IndexManifest, exact_search, score_rows, take_best
+from .coarse import Vectors
 
 # Below this, an index is searched exactly, because encoding a mention takes much longer than comparing it with every
 # row: with a small encoder (MiniLM-L6) 7 times as long at 50,000 rows, and 3 times at 100,000.
@@ -227,7 +228,7 @@ class RecallTest:
 
     def __init__(
         self,
-        vectors: np.ndarray,
+        vectors: Vectors,
         altered: np.ndarray | None = None,
         *,
         # Finds nearly what exact search finds, in less time.

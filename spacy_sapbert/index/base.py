@@ -14,10 +14,12 @@ from ..arrays import ArrayFolder, save_array
 from ..errors import MISSING
 from ..files import fill_folder, pack_with, read_manifest, unpack_with, write_manifest
 from ..ragged import count_offsets
+from .coarse import CoarseRows, Vectors
 
 INDEX_FILE = "index.json"
-# Vectors that the index was built from, that were added, and of altered names.
-ARRAYS = VECTORS, ADDED, ALTERED = "dataset", "added", "altered"
+# Vectors that the index was built from, their scales if they have 8-bit numbers, vectors that were added, and those of
+# altered names.
+ARRAYS = VECTORS, SCALES, ADDED, ALTERED = "dataset", "scales", "added", "altered"
 ARRAY_FILES = tuple(f"{name}.npy" for name in ARRAYS)
 # The files that the package of an approximate index writes.
 STRUCTURE_FOLDER = "structure"
@@ -26,7 +28,7 @@ FORMAT_VERSION = 1
 # The configuration of a search that compares a query with all rows.
 EXACT = {"scoring": "exact"}
 # From this number of rows on, vectors are stored in half precision: 10 million vectors of 256 numbers take 5 GB instead
-# of 10. A cosine changes by 3e-5 at most.
+# of 10. A cosine changes by 3e-5 at most. Where strings are encoded again to score them, 8 bits are enough.
 HALF_PRECISION_FROM = 2_000_000
 # Above this share of unused rows, an index is rebuilt.
 UNUSED_SHARE = 0.25
@@ -44,6 +46,13 @@ COLLECTED = 1024
 def choose_dtype(rows: int) -> np.dtype[Any]:
     """Choose the precision of an index's vectors: float32, or float16 for large indexes."""
     return np.dtype(np.float32 if rows < HALF_PRECISION_FROM else np.float16)
+
+
+def make_room(rows: int, width: int, *, is_encoded_again: bool) -> Vectors:
+    """Make room for an index's vectors. `is_encoded_again` says that whoever searches encodes the best rows again."""
+    if is_encoded_again and rows >= HALF_PRECISION_FROM:
+        return CoarseRows.empty(rows, width)
+    return np.empty((rows, width), dtype=choose_dtype(rows))
 
 
 class IndexManifest(TypedDict):
@@ -127,26 +136,29 @@ def _rank_highest(scores: np.ndarray, k: int, start: int) -> np.ndarray:
     return ranks
 
 
-def score_rows(vectors: np.ndarray, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def score_rows(vectors: Vectors, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Compute the cosines of queries and their candidate rows, shape (n, m), in blocks; -inf where a row is -1."""
     # A mapped array is a class of its own, which takes longer.
-    vectors = np.asarray(vectors)
+    numbers = np.asarray(vectors.codes if isinstance(vectors, CoarseRows) else vectors)
     scores = np.empty(rows.shape, dtype=np.float32)
     block = max(1, COLLECTED // rows.shape[1])
     for start in range(0, len(queries), block):
         part = slice(start, start + block)
         # -1 reads the last row, whose score is replaced below.
-        of_query = widen(vectors.take(rows[part], axis=0, mode="wrap"))
+        of_query = widen(numbers.take(rows[part], axis=0, mode="wrap"))
         np.matmul(of_query, queries[part, :, None], out=scores[part, :, None])
+    if isinstance(vectors, CoarseRows):
+        scores *= vectors.scales.take(rows, mode="wrap")
     is_missing = (rows < 0) | np.isnan(scores)
     scores[is_missing] = -np.inf
     return scores
 
 
 def widen(vectors: np.ndarray) -> np.ndarray:
-    """Make float32 of finite float16 numbers, exactly, in a quarter of NumPy's time; float32 stays as it is."""
+    """Make float32 of finite float16 numbers, exactly, in a quarter of NumPy's time, and of 8-bit ones; float32 stays
+    as it is."""
     if vectors.dtype != np.float16:
-        return vectors
+        return vectors.astype(np.float32, copy=False)
     # Sign, exponent and fraction move to their places in 32 bits, where the exponent is 112 too small.
     bits = np.ascontiguousarray(vectors).view(np.int16).astype(np.int32)
     bits <<= 13
@@ -179,7 +191,7 @@ class Index:
     is_auto = False
 
     def __init__(self) -> None:
-        self._vectors: np.ndarray | None = None
+        self._vectors: Vectors | None = None
         # Rows added later, separate from the built rows, which may be memory-mapped and arranged for search.
         self._added: np.ndarray | None = None
         self.fingerprint = ""
@@ -194,9 +206,19 @@ class Index:
         return sum(len(part) for part in (self._vectors, self._added) if part is not None)
 
     @property
-    def vectors(self) -> np.ndarray:
+    def vectors(self) -> Vectors:
         """Return the vectors of all rows, as they are stored: mapped from disk, or a copy if rows have been added."""
-        return self._built if self._added is None else np.concatenate([self._built, self._added])
+        built = self._built
+        if self._added is None:
+            return built
+        if isinstance(built, CoarseRows):
+            return built.joined(self._added)
+        return np.concatenate([built, self._added])
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether scores are off by some thousandths, so that the best rows have to be encoded again."""
+        return isinstance(self._vectors, CoarseRows)
 
     @property
     def width(self) -> int:
@@ -217,17 +239,23 @@ class Index:
         return type(self)(**self._arguments())
 
     def build(
-        self, vectors: np.ndarray, *, fingerprint: str = "", make_altered: Callable[[], np.ndarray] | None = None
+        self,
+        vectors: Vectors,
+        *,
+        fingerprint: str = "",
+        make_altered: Callable[[], np.ndarray] | None = None,
     ) -> None:
         """Build the index and replace its content.
 
-        vectors (ndarray): Shape (rows, width), L2-normalised. They are copied only to change their type.
+        vectors (ndarray | CoarseRows): Shape (rows, width), L2-normalised. They are copied only to change their type;
+            those of 8-bit numbers stay as they are.
         fingerprint (str): That of the encoder which made the vectors.
         make_altered (Callable[[], ndarray] | None): Encodes altered names, shape (n, width), with which an approximate
             index measures its recall as well.
         RAISES (ValueError): If vectors have no numbers, or some are not finite.
         """
-        vectors = check_vectors(vectors, np.shape(vectors)[-1], choose_dtype(len(vectors)))
+        if not isinstance(vectors, CoarseRows):
+            vectors = check_vectors(vectors, np.shape(vectors)[-1], choose_dtype(len(vectors)))
         if not vectors.shape[1]:
             raise ValueError(f"an index needs vectors of at least one number, but these have the shape {vectors.shape}")
         self._vectors = vectors
@@ -256,7 +284,8 @@ class Index:
         twin = self.empty()
         altered = self._altered
         get_altered = make_altered if altered is None else lambda: altered
-        twin.build(self.take(rows), fingerprint=self.fingerprint, make_altered=get_altered)
+        vectors = self.vectors.take(rows) if isinstance(self._built, CoarseRows) else self.take(rows)
+        twin.build(vectors, fingerprint=self.fingerprint, make_altered=get_altered)
         return twin
 
     def search(
@@ -294,7 +323,9 @@ class Index:
         path (str | Path): The folder; other files in it are left alone.
         RAISES (ValueError): If the index has not been built.
         """
-        arrays = dict(zip(ARRAY_FILES, (self._built, self._added, self._altered), strict=True))
+        built = self._built
+        parts = (built.codes, built.scales) if isinstance(built, CoarseRows) else (built, None)
+        arrays = dict(zip(ARRAY_FILES, (*parts, self._added, self._altered), strict=True))
         data = {
             "kind": self.kind,
             "rows": len(self),
@@ -319,12 +350,17 @@ class Index:
         if f"{VECTORS}.npy" not in data["files"]:
             raise FileNotFoundError(MISSING.format(path=folder / f"{VECTORS}.npy"))
         arrays = ArrayFolder(folder, memory_map=memory_map)
-        self._vectors = arrays.read(VECTORS, np.float32, np.float16, shape=(None, None))
+        vectors = arrays.read(VECTORS, np.float32, np.float16, np.int8, shape=(None, None))
+        self._vectors = vectors
+        if vectors.dtype == np.int8:
+            if f"{SCALES}.npy" not in data["files"]:
+                raise FileNotFoundError(MISSING.format(path=folder / f"{SCALES}.npy"))
+            self._vectors = CoarseRows.read(arrays, vectors, SCALES)
         self._added = None
         self._altered = None
         width = self.width
         if f"{ADDED}.npy" in data["files"]:
-            self._added = arrays.read(ADDED, self._vectors.dtype, shape=(None, width))
+            self._added = arrays.read(ADDED, np.float32, shape=(None, width))
         if f"{ALTERED}.npy" in data["files"]:
             self._altered = arrays.read(ALTERED, np.float32, shape=(None, width))
         if not width or data["rows"] != len(self):
@@ -341,7 +377,7 @@ class Index:
         unpack_with(partial(self.read, memory_map=False), packed)
 
     @property
-    def _built(self) -> np.ndarray:
+    def _built(self) -> Vectors:
         """The vectors that the index was built from, without those that were added."""
         if self._vectors is None:
             raise ValueError("the index is empty: call the linker's `initialize`, or load a saved pipeline")

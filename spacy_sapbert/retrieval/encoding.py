@@ -24,9 +24,9 @@ from ..text import simplify_chinese
 
 if TYPE_CHECKING:
     import polars as pl
-    from numpy.typing import DTypeLike
 
     from ..encoder.shim import EncoderShim
+    from ..index import Vectors
     from ..lexicon.languages import Language
 
 # Names encoded between two steps of the progress bar.
@@ -90,15 +90,23 @@ def warn_of_unsayable(groups: TokenGroups) -> None:
 
 
 def encode_groups(
+    groups: TokenGroups, encoder: EncoderShim, *, batch_size: int, store: VectorStore | None = None
+) -> np.ndarray:
+    """Encode token sequences. Vectors in the store are reused."""
+    vectors = np.empty((len(groups.tokens), encoder.width), dtype=np.float32)
+    encode_into(vectors, groups, encoder, batch_size=batch_size, store=store)
+    return vectors
+
+
+def encode_into(
+    vectors: Vectors,
     groups: TokenGroups,
     encoder: EncoderShim,
     *,
     batch_size: int,
     store: VectorStore | None = None,
-    dtype: DTypeLike = np.float32,
-) -> np.ndarray:
-    """Encode token sequences. Vectors in the store are reused."""
-    vectors = np.empty((len(groups.tokens), encoder.width), dtype=dtype)
+) -> None:
+    """Encode token sequences as `encode_groups` does, into rows that there are."""
     is_known = np.zeros(len(vectors), dtype=bool) if store is None else store.read(groups.keys, vectors)
     missing = np.flatnonzero(~is_known)
     done = len(vectors) - len(missing)
@@ -110,7 +118,6 @@ def encode_groups(
             if store is not None:
                 store.add(groups.keys[rows], encoded)
             progress.update(len(rows))
-    return vectors
 
 
 def make_row_table(row_of_name: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -197,7 +204,7 @@ class VectorStore:
                 os.fsync(written.fileno())
             unnamed.rename(folder / f"vectors-{self._encoder}-{hash_file(unnamed)[:16]}.npy")
 
-    def read(self, keys: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    def read(self, keys: np.ndarray, vectors: Vectors) -> np.ndarray:
         """Read stored vectors. Damaged files are deleted, with a warning."""
         is_known = np.zeros(len(keys), dtype=bool)
         chunks = [np.empty(0, dtype=self._dtype)]

@@ -14,21 +14,22 @@ from typing_extensions import TypedDict
 
 from ..arrays import ArrayFolder, save_array
 from ..candidates import DIGITS, SAME_STRING, Candidate, Candidates, ConceptFilter, find_other_case
+from ..errors import MISSING
 from ..files import fill_folder, hash_file, read_manifest, write_manifest
 from ..forking import KEPT_STRINGS, ColumnReader
-from ..index import INDEX_FILE, Index, Subset, choose_dtype, fit_kind, read_index, warn_of_memory
+from ..index import INDEX_FILE, Index, Subset, fit_kind, make_room, read_index, take_best, warn_of_memory
 from ..lexicon.contradictions import PENALTY, contradicts, read_marks
 from ..lexicon.initialisms import has_short_form, own_case_forms
 from ..lexicon.languages import find_language
 from ..lexicon.names import FORM, LABELS, LINKED, Lexicon
 from ..lexicon.said import Phrases, SaidTable
-from ..ragged import group_values, list_owners, take_lists
+from ..ragged import TokenLists, group_values, list_owners, take_lists
 from ..terminology.codes import rank_name
 from .encoding import (
     KEY_DTYPE,
     VectorStore,
     encode_altered_names,
-    encode_groups,
+    encode_into,
     group_by_tokens,
     make_row_table,
     reads_simplified,
@@ -43,6 +44,12 @@ if TYPE_CHECKING:
 RETRIEVER_FILE = "retriever.json"
 FORMAT_VERSION = 4
 ARRAYS = ("offsets", "name_rows", "keys")
+# Where the index has vectors of 8-bit numbers: the tokens of its rows, and where those of each start.
+TOKENS, TOKEN_OFFSETS = TOKEN_ARRAYS = "tokens", "token_offsets"
+TOKEN_FILES = tuple(f"{name}.npy" for name in TOKEN_ARRAYS)
+MOST_TOKENS = np.iinfo(np.int32).max
+# Strings encoded again at once: few enough to stay near the processor.
+ENCODED_AGAIN = 1024
 # Cached filters, and cached copies of the vectors that they allow. Each label of `label_types` has a filter.
 KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
@@ -50,6 +57,8 @@ KEPT_SUBSETS = 8
 TIE = 10.0**-DIGITS
 # Rows of a search that are collected together.
 ROWS_AT_ONCE = 1 << 17
+# Encodes tokens.
+Encode = Callable[[TokenLists], np.ndarray]
 # Takes vectors and the number of rows to fetch for each; gives rows and scores.
 RowSearch = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
@@ -61,6 +70,7 @@ class RetrieverManifest(TypedDict):
     encoder: str
     index: str  # the hash of its manifest
     lang: str
+    files: dict[str, str]
 
 
 class Retriever:
@@ -82,8 +92,11 @@ class Retriever:
         lexicon: Lexicon,
         # The language of the pipeline.
         lang: str = "",
+        # The tokens of each index row, where the index has vectors of 8-bit numbers.
+        tokens: TokenLists | None = None,
     ) -> None:
         self.terminology, self.index, self.lexicon, self.lang = terminology, index, lexicon, lang
+        self.tokens = tokens
         # Plain views: single items of a memmap are slow to get.
         self.offsets, self.name_rows, self.keys = (np.asarray(array) for array in (offsets, name_rows, keys))
         self.names = terminology.names["name"]
@@ -129,16 +142,17 @@ class Retriever:
         groups = group_by_tokens(names, encoder, simplified=reads_simplified(names, language))
         lexicon = Lexicon.build(terminology, language, said)
         warn_of_unsayable(groups)
-        warn_of_memory(len(groups.tokens), encoder.width)
-        dtype = choose_dtype(len(groups.tokens))
-        vectors = encode_groups(groups, encoder, batch_size=batch_size, store=store, dtype=dtype)
+        vectors = make_room(len(groups.tokens), encoder.width, is_encoded_again=encoder.table_size > 0)
+        warn_of_memory(vectors)
+        encode_into(vectors, groups, encoder, batch_size=batch_size, store=store)
         make_altered = partial(encode_altered_names, names, encoder, batch_size=batch_size)
         keys, rows = groups.keys, make_row_table(groups.row_of_name, len(vectors))
+        tokens = None if isinstance(vectors, np.ndarray) else groups.tokens
         # To build the index takes the most memory.
         del groups
         index = fit_kind(index, len(vectors))
         index.build(vectors, fingerprint=encoder.fingerprint, make_altered=make_altered)
-        return cls(terminology, index, *rows, keys, lexicon, lang)
+        return cls(terminology, index, *rows, keys, lexicon, lang, tokens)
 
     @property
     def row_of_name(self) -> np.ndarray:
@@ -195,11 +209,16 @@ class Retriever:
         ]
 
     def find(
-        self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
+        self,
+        texts: Sequence[str],
+        vectors: np.ndarray,
+        k: int,
+        allowed: ConceptFilter | None = None,
+        encode: Encode | None = None,
     ) -> Candidates:
         """Find the concepts of each mention: what `find_named` finds, and the nearest ones. The arguments are those of
         `search`. There may be more than `k` concepts."""
-        named, nearest = self.find_named(texts, allowed, LINKED), self.search(texts, vectors, k, allowed)
+        named, nearest = self.find_named(texts, allowed, LINKED), self.search(texts, vectors, k, allowed, encode)
         found = nearest
         if len(named.concept):
             found = named.followed_by(nearest).sort()
@@ -253,10 +272,16 @@ class Retriever:
         return [rows_of[place] for place in self._order_tied(text, concepts, rows_of, order)]
 
     def search(
-        self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
+        self,
+        texts: Sequence[str],
+        vectors: np.ndarray,
+        k: int,
+        allowed: ConceptFilter | None = None,
+        encode: Encode | None = None,
     ) -> Candidates:
         """Find the `k` nearest concepts of each mention, and those with the score of the last one. With a filter for
-        `coded_in`, they are concepts with distinct codes. A vector of zeros is near to nothing."""
+        `coded_in`, they are concepts with distinct codes. A vector of zeros is near to nothing. Where the index has
+        vectors of 8-bit numbers, `encode` makes those of the best rows again."""
         is_open = allowed is None or allowed.is_open
         names = None if is_open else self.allow(allowed)
         k = k if names is None else min(k, names.n_concepts)
@@ -265,7 +290,10 @@ class Retriever:
         parts, numbers, rest = [make_empty([texts[place] for place in unknown.tolist()])], [unknown], make_empty([])
         for search, fetch in self._plan(k, names) if len(pending) else ():
             asked = [texts[place] for place in pending.tolist()]
-            rest, is_complete = self._collect(asked, *search(vectors[pending], fetch), k, names)
+            rows, scores = search(vectors[pending], fetch)
+            if encode is not None and self.tokens is not None:
+                rows, scores = score_again(self.tokens, encode, vectors[pending], rows, scores)
+            rest, is_complete = self._collect(asked, rows, scores, k, names)
             if is_complete.all():
                 break
             # A concept with many similar names can fill the first rows. Only such mentions are searched again.
@@ -406,9 +434,14 @@ class Retriever:
 
     def to_disk(self, path: Path) -> None:
         """Save index and row table to a folder. The terminology is saved on its own."""
-        with fill_folder(path, last=RETRIEVER_FILE) as folder:
-            for name in ARRAYS:
-                save_array(folder / f"{name}.npy", getattr(self, name))
+        arrays = {name: getattr(self, name) for name in ARRAYS}
+        if self.tokens is not None:
+            ids = self.tokens.ids
+            width = np.uint16 if ids.max(initial=0) <= np.iinfo(np.uint16).max else np.int32
+            arrays |= {TOKENS: ids.astype(width, copy=False), TOKEN_OFFSETS: self.tokens.offsets}
+        with fill_folder(path, last=RETRIEVER_FILE, remove=TOKEN_FILES) as folder:
+            for name, array in arrays.items():
+                save_array(folder / f"{name}.npy", array)
             self.lexicon.to_disk(folder / "names")
             self.index.to_disk(folder / "index")
             data = {
@@ -420,11 +453,16 @@ class Retriever:
             write_manifest(folder / RETRIEVER_FILE, FORMAT_VERSION, data, below=False)
 
     @classmethod
-    def from_disk(cls, path: Path, terminology: Terminology, *, memory_map: bool = True) -> Retriever:
-        """Load what `to_disk` saved, with the terminology that it was saved with."""
+    def from_disk(
+        cls, path: Path, terminology: Terminology, *, memory_map: bool = True, table_size: int = MOST_TOKENS
+    ) -> Retriever:
+        """Load what `to_disk` saved, with the terminology that it was saved with. `table_size` is that of the encoder,
+        if there is one."""
         used = [f"{name}.npy" for name in ARRAYS]
-        parts = [*used, "index", "names"]
-        data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, RetrieverManifest, parts=parts, used=used)
+        parts = [*used, *TOKEN_FILES, "index", "names"]
+        data = read_manifest(
+            path / RETRIEVER_FILE, FORMAT_VERSION, RetrieverManifest, parts=parts, used=[*used, "token*.npy"]
+        )
         if data["terminology"] != terminology.fingerprint:
             raise OSError(_explain_mixed(path, "the terminology beside it"))
         index = read_index(path / "index", memory_map=memory_map)
@@ -435,14 +473,33 @@ class Retriever:
         name_rows = arrays.read_rows("name_rows", terminology.n_names, np.int64)
         offsets = arrays.read_offsets("offsets", len(index), len(name_rows))
         keys = arrays.read("keys", KEY_DTYPE, shape=(len(index),))
+        tokens = None
+        if index.is_coarse:
+            if unlisted := sorted({*TOKEN_FILES} - {*data["files"]}):
+                raise FileNotFoundError(MISSING.format(path=path / unlisted[0]))
+            ids = arrays.read_rows(TOKENS, table_size, np.uint16, np.int32)
+            tokens = TokenLists(ids, arrays.read_offsets(TOKEN_OFFSETS, len(index), len(ids)))
         language = find_language(terminology.names["language"], data["lang"])
         lexicon = Lexicon.from_disk(path / "names", terminology, language, memory_map=memory_map)
-        return cls(terminology, index, offsets, name_rows, keys, lexicon, data["lang"])
+        return cls(terminology, index, offsets, name_rows, keys, lexicon, data["lang"], tokens)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy can apply its filters itself.
         rows = self.offsets, self.name_rows, self.keys
-        return Retriever, (self.terminology, self.index, *rows, self.lexicon, self.lang)
+        return Retriever, (self.terminology, self.index, *rows, self.lexicon, self.lang, self.tokens)
+
+
+def score_again(
+    tokens: TokenLists, encode: Encode, queries: np.ndarray, rows: np.ndarray, scores: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Score the rows of queries by vectors that are encoded again, and order them."""
+    again = scores.copy()
+    cells = np.flatnonzero(rows >= 0)
+    for start in range(0, len(cells), ENCODED_AGAIN):
+        part = cells[start : start + ENCODED_AGAIN]
+        vectors = encode(tokens.take(rows.ravel()[part]))
+        again.ravel()[part] = np.einsum("ij,ij->i", vectors, queries[part // rows.shape[1]])
+    return take_best(rows, again, rows.shape[1])
 
 
 def make_empty(texts: Sequence[str]) -> Candidates:

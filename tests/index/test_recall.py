@@ -8,6 +8,7 @@ from index_vectors import unit_vectors
 
 from spacy_sapbert.index import Index, find_available, read_index, warn_of_memory
 from spacy_sapbert.index.approximate import ApproximateIndex, RecallTest, tune
+from spacy_sapbert.index.base import choose_dtype
 
 
 class PartialIndex(Index):
@@ -151,6 +152,11 @@ def test_the_own_row_of_a_left_out_query_does_not_count(step_index):
     assert step_index.searches[1:] == [(1, 1), (1, 8)]
 
 
+def without_memory(rows, width):
+    """Make vectors that take none."""
+    return np.broadcast_to(np.zeros(1, choose_dtype(rows)), (rows, width))
+
+
 def test_too_little_memory_is_warned_of(tmp_path, monkeypatch):
     path = tmp_path / "meminfo"
     monkeypatch.setattr("spacy_sapbert.index.MEMINFO", path)
@@ -159,7 +165,7 @@ def test_too_little_memory_is_warned_of(tmp_path, monkeypatch):
     # The vectors in float16 or float32, and those of a block twice in float32.
     for rows, width, needed in ((12_000_000, 256, "7.2"), (8_000_000, 768, "15.4"), (1_900_000, 768, "8.9")):
         with pytest.warns(UserWarning, match=rf"{rows:,} rows needs about {needed} GB.* 6\.1 GB are available"):
-            warn_of_memory(rows, width)
+            warn_of_memory(without_memory(rows, width))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_memory(1_000_000, 256)
+        warn_of_memory(without_memory(1_000_000, 256))

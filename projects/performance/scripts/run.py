@@ -138,7 +138,7 @@ def encode_inputs(settings: dict[str, Any]) -> dict[str, int]:
         vectors = linker.encoder.encode(strings)
         # A static encoder gives strings of unknown tokens vectors of zeros.
         save(kind, vectors[vectors.any(axis=1)])
-    rows = np.asarray(linker.index.vectors, dtype=np.float32)
+    rows = np.asarray(linker.index.vectors[:], dtype=np.float32)
     save("names", rows[np.random.default_rng(settings["seed"]).permutation(len(rows))])
     return counts
 
