@@ -104,7 +104,8 @@ class StaticSource:
                 n = int(np.count_nonzero(lengths[block] > place))
                 tokens_here = ids[starts[block[:n]] + place]
                 numbers = rows.take(tokens_here, axis=0).astype(np.float32)
-                sums[:n] += numbers * scales[tokens_here, None]
+                numbers *= scales[tokens_here, None]
+                sums[:n] += numbers
             vectors[block] = _normalise(sums) if normalised else sums
         return vectors
 
