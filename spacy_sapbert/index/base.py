@@ -28,7 +28,7 @@ FORMAT_VERSION = 1
 # The configuration of a search that compares a query with all rows.
 EXACT = {"scoring": "exact"}
 # From this number of rows on, vectors are stored in half precision: 10 million vectors of 256 numbers take 5 GB instead
-# of 10. A cosine changes by 3e-5 at most. Where strings are encoded again to score them, 8 bits are enough.
+# of 10. A cosine changes by 2e-4 at most. Where strings are encoded again to score them, 8 bits are enough.
 HALF_PRECISION_FROM = 2_000_000
 # Above this share of unused rows, an index is rebuilt.
 UNUSED_SHARE = 0.25

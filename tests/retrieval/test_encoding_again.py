@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import shutil
 from itertools import combinations
 
 import numpy as np
@@ -27,13 +28,20 @@ def build(encoder, names=NAMES):
     return nlp
 
 
-@pytest.fixture
-def pipelines(static_folder, monkeypatch):
+@pytest.fixture(scope="module")
+def pipelines(static_folder):
     """A pipeline with exact vectors, and one with 8-bit numbers."""
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("spacy_sapbert.index.base.HALF_PRECISION_FROM", 100)
         coarse = build(static_folder)
     return build(static_folder), coarse
+
+
+@pytest.fixture(scope="module")
+def saved(pipelines, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("coarse") / "pipeline"
+    pipelines[1].to_disk(folder)
+    return folder
 
 
 def get_linkers(*pipelines):
@@ -62,11 +70,10 @@ def test_scores_are_those_of_exact_vectors(pipelines):
     assert len(found) != len(again) or np.abs(found - again).max() > 1e-5
 
 
-def test_copies_and_edits_find_the_same(pipelines, tmp_path):
-    exact, coarse = pipelines
-    coarse.to_disk(tmp_path / "a")
-    assert np.load(tmp_path / "a" / "sapbert_linker" / "retriever" / "tokens.npy").dtype == np.uint16
-    loaded = spacy.load(tmp_path / "a")
+def test_copies_and_edits_find_the_same(pipelines, saved, tmp_path):
+    assert np.load(saved / "sapbert_linker" / "retriever" / "tokens.npy").dtype == np.uint16
+    exact = copy.deepcopy(pipelines[0])
+    loaded = spacy.load(saved)
     assert_alike(exact, loaded)
     edited = [exact, loaded]
     for linker in get_linkers(*edited):
@@ -97,9 +104,9 @@ def test_a_transformer_keeps_its_vectors(encoder_folder, monkeypatch):
         ("token_offsets", None),
     ],
 )
-def test_tokens_that_no_rows_have_are_refused(pipelines, tmp_path, name, array):
-    pipelines[1].to_disk(tmp_path)
-    folder = tmp_path / "sapbert_linker" / "retriever"
+def test_tokens_that_no_rows_have_are_refused(saved, tmp_path, name, array):
+    copied = shutil.copytree(saved, tmp_path / "pipeline")
+    folder = copied / "sapbert_linker" / "retriever"
     if array is None:
         (folder / f"{name}.npy").unlink()
     else:
@@ -108,4 +115,4 @@ def test_tokens_that_no_rows_have_are_refused(pipelines, tmp_path, name, array):
     del data["files"], data["format"]
     write_manifest(folder / RETRIEVER_FILE, FORMAT_VERSION, data, below=False)
     with pytest.raises(OSError, match=name):
-        spacy.load(tmp_path)
+        spacy.load(copied)
