@@ -16,8 +16,9 @@ from ..encoder.shim import EncoderShim
 from ..errors import DAMAGED
 from ..files import fill_folder, read_manifest, write_manifest
 from ..forking import ColumnReader
+from ..index.coarse import LARGEST, CoarseRows
 from ..ragged import TokenLists, list_owners, take_lists
-from ..retrieval.encoding import CHUNK, KEY_DTYPE, TokenGroups, VectorStore, encode_groups, find_keys, hash_tokens
+from ..retrieval.encoding import KEY_DTYPE, TokenGroups, VectorStore, encode_into, find_keys, hash_tokens
 from .network import Lists
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 # A mention is read again if its best score is lower.
 BELOW = 0.9
-# The largest number of a row in 8 bits.
-LARGEST = 127
 BATCH = 256
 # Names whose vectors are widened at once.
 NAMES_AT_ONCE = 1 << 14
@@ -80,10 +79,10 @@ class SecondReading:
         names = ColumnReader(retriever.names).list(retriever.name_rows[retriever.offsets[new]])
         tokens = TokenLists.make(self.encoder.tokenize(names))
         groups = TokenGroups(tokens, hash_tokens(tokens), np.zeros(0, dtype=np.int64))
-        vectors = encode_groups(groups, self.encoder, batch_size=BATCH, store=store, dtype=np.float16)
-        for start in range(0, len(new), CHUNK):
-            part = new[start : start + CHUNK]
-            rows[part], scales[part] = _round(vectors[start : start + CHUNK])
+        encoded = CoarseRows.empty(len(new), self.rows.shape[1])
+        encode_into(encoded, groups, self.encoder, batch_size=BATCH, store=store)
+        rows[new] = encoded.codes
+        scales[new] = encoded.scales
         return replace(self, keys=retriever.keys, rows=rows, scales=scales)
 
     def to_disk(self, path: Path) -> None:
@@ -157,11 +156,3 @@ class SecondReader:
             vectors = self._second.rows[rows[part]].astype(np.float32)
             cosines[part] = np.einsum("ij,ij->i", vectors, queries[query[part]]) * self._second.scales[rows[part]]
         return cosines
-
-
-def _round(vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Round vectors to 8 bits. Those of zeros stay as they are."""
-    wide = vectors.astype(np.float32)
-    scales = np.abs(wide).max(axis=1) / np.float32(LARGEST)
-    rows = np.rint(wide / np.where(scales > 0, scales, 1)[:, None])
-    return rows.astype(np.int8), scales
