@@ -226,12 +226,12 @@ class Index:
         return int(self._built.shape[1])
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """Copy the vectors of some rows, which are given in ascending order."""
-        split = int(np.searchsorted(rows, len(self._built)))
+        """Copy the vectors of some rows."""
+        is_built = rows < len(self._built)
         vectors = np.empty((len(rows), self.width), dtype=self._built.dtype)
-        vectors[:split] = self._built[rows[:split]]
+        vectors[is_built] = self._built[rows[is_built]]
         if self._added is not None:
-            vectors[split:] = self._added[rows[split:] - len(self._built)]
+            vectors[~is_built] = self._added[rows[~is_built] - len(self._built)]
         return vectors
 
     def empty(self) -> Index:
