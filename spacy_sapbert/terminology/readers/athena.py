@@ -13,7 +13,8 @@ from pydantic import Field
 
 from ...errors import warn
 from ...settings import OnMalformed, Settings, Strings
-from ..builder import assemble, check_any
+from ..assembly import assemble
+from ..builder import check_any
 from ..licences import Source
 from ..table import Terminology
 from .lines import SourceFile, check_values, make_factory, report_files, takes_settings

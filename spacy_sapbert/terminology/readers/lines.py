@@ -7,6 +7,7 @@ import functools
 import gzip
 import hashlib
 import io
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -219,8 +220,7 @@ def finish(
     source.warn()
     report = {**report_files([source], read, dropped), "source_version": version, **more}
     terminology = builder.build(report)
-    ids = terminology.concepts["id"]
-    if len(odd := ids.filter(ids.str.contains(NOT_AN_ID))):
+    if odd := [*filter(re.compile(NOT_AN_ID).search, terminology.concepts["id"])]:
         message = (
             f"{source.path}: {len(odd):,} ids look like dates or decimal numbers, such as {odd[0]!r}. A spreadsheet or "
             "a data frame has probably changed them. Make the file again, with ids as text."

@@ -14,7 +14,8 @@ from pydantic import Field
 
 from ...errors import warn
 from ...settings import OnMalformed, Settings, Strings
-from ..builder import assemble, check_any
+from ..assembly import assemble
+from ..builder import check_any
 from ..codes import LANGUAGES
 from ..licences import STRICTEST, Source
 from ..table import Terminology
