@@ -18,7 +18,6 @@ from pydantic import BaseModel, ValidationError
 
 from ...errors import CUT_SHORT, warn
 from ...files import check_is_file
-from ...forking import check_polars
 from ...settings import OnMalformed, Settings, with_settings
 
 if TYPE_CHECKING:
@@ -282,7 +281,6 @@ def takes_settings(
     def decorate(read: Callable[[Path, S], Terminology]) -> Callable[Concatenate[str | Path, P], Terminology]:
         @functools.wraps(read)
         def read_with(path: str | Path, *args: P.args, **values: P.kwargs) -> Terminology:
-            check_polars("read a terminology")
             return read(Path(path), cast(S, cls.read(values, f"`{read.__name__}`")))
 
         # Not positional-only: configs give the path by its name.

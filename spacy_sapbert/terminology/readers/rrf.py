@@ -15,6 +15,7 @@ import polars as pl
 from pydantic import Field
 
 from ...errors import CUT_SHORT, warn
+from ...forking import check_polars
 from ...progress import say
 from ...ragged import count_offsets, list_owners, make_offsets, take_lists
 from ...settings import OnMalformed, Settings, Strings, Suppressed, TradenameDirection, Tradenames
@@ -134,6 +135,7 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
     RAISES (FileNotFoundError): If there is no MRCONSO.
     RAISES (ValueError): If files are damaged or inconsistent, or no atom passes the filters.
     """
+    check_polars("read a terminology")
     folder = RrfFolder(path, errors=settings.errors)
     sources = read_sources(folder)
     atoms, counts = read_atoms(folder, settings, sources)
