@@ -193,14 +193,18 @@ class TokenLists(Sequence[np.ndarray]):
         return self.ids[self.offsets[:-1][row] : self.offsets[1:][row]]
 
 
-def number_parts(chunks: Iterable[Sequence[Sequence[str]]]) -> tuple[list[str], TokenLists]:
+def number_parts(chunks: Iterable[tuple[Sequence[str], Sequence[int]]]) -> tuple[list[str], TokenLists]:
     """Number the distinct parts of split strings, which are few in millions of names: the parts, and the numbers of
-    each string's. Strings come in chunks."""
+    each string's. Strings come in chunks: all their parts, and how many each has."""
     numbers: dict[str, int] = defaultdict(count().__next__)
     ids = [np.empty(0, dtype=np.int32)]
     lengths = [np.empty(0, dtype=np.int64)]
-    for split in chunks:
-        lengths.append(np.array([*map(len, split)], dtype=np.int64))
-        n_parts = int(lengths[-1].sum())
-        ids.append(np.fromiter(map(numbers.__getitem__, chain.from_iterable(split)), np.int32, n_parts))
+    for parts, n_parts in chunks:
+        ids.append(np.fromiter(map(numbers.__getitem__, parts), np.int32, len(parts)))
+        lengths.append(np.array(n_parts, dtype=np.int64))
     return [*numbers], TokenLists(np.concatenate(ids), make_offsets(np.concatenate(lengths)))
+
+
+def split_at_spaces(texts: Sequence[str]) -> tuple[list[str], list[int]]:
+    """Split texts for `number_parts`."""
+    return " ".join(texts).split(" "), [text.count(" ") + 1 for text in texts]

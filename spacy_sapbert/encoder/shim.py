@@ -21,7 +21,7 @@ from typing_extensions import Self
 from ..columns import CHUNK, TextColumn, Texts, read_chunks
 from ..errors import NO_LIST
 from ..progress import show_progress
-from ..ragged import TokenIds, TokenLists, number_parts, sum_lists
+from ..ragged import TokenIds, TokenLists, number_parts, split_at_spaces, sum_lists
 from ..settings import explain_unknown, with_settings
 from ..text import normalize_writing
 from .folder import AnySource, pack_encoder, read_encoder, unpack_encoder
@@ -196,7 +196,7 @@ class EncoderShim(Shim):
             names = encoder._rewrite_all(names)
         if not encoder.splits_at_spaces:
             return encoder._tokenize_all(names, "names")
-        distinct, numbers = number_parts([text.split(" ") for text in texts] for texts in read_chunks(names))
+        distinct, numbers = number_parts(map(split_at_spaces, read_chunks(names)))
         of_part = encoder._tokenize_words(distinct)
         length = encoder.settings.max_length
         return TokenLists.join(block.replace(of_part).cut(length) for block in numbers.split(CHUNK))
@@ -225,7 +225,8 @@ class EncoderShim(Shim):
         plain = [*compress(words, is_plain)]
         others = [word for word, is_other in zip(words, is_plain, strict=True) if not is_other]
         plain = [word.lower() for word in plain] if tokenizer.normalizer.lowercase else plain
-        distinct, numbers = number_parts([[*map(PLAIN_PARTS.findall, plain)]])
+        cut_plain = [*map(PLAIN_PARTS.findall, plain)]
+        distinct, numbers = number_parts([([*chain.from_iterable(cut_plain)], [*map(len, cut_plain)])])
 
         def cut(parts: Sequence[str]) -> list[list[int]]:
             return [[token.id for token in tokenizer.model.tokenize(part)] for part in parts]

@@ -17,7 +17,16 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 
 from ..columns import CHUNK, Texts, read_chunks
 from ..progress import show_progress
-from ..ragged import TokenLists, find_places, list_owners, make_offsets, number_parts, sum_lists, take_lists
+from ..ragged import (
+    TokenLists,
+    find_places,
+    list_owners,
+    make_offsets,
+    number_parts,
+    split_at_spaces,
+    sum_lists,
+    take_lists,
+)
 from ..text import (
     CACHED,
     NUMERALS_AFTER_WORDS,
@@ -340,12 +349,11 @@ def scan_names(names: Texts, language: Language = ENGLISH) -> Iterator[tuple[Wor
         yield _join_parts(of_parts, block, texts, language)
 
 
-def _split(texts: list[str]) -> list[list[str]]:
+def _split(texts: list[str]) -> tuple[list[str], list[int]]:
     """Split texts at spaces, and where punctuation meets a word."""
-    lines = "\n".join(texts)
-    if lines.count("\n") >= len(texts):
-        return [_space(text).split(" ") for text in texts]
-    return [line.split(" ") for line in _space(lines).split("\n")]
+    spaced = _space("\n".join(texts)).split("\n")
+    is_split = len(spaced) == len(texts)
+    return split_at_spaces(spaced if is_split else [*map(_space, texts)])
 
 
 def _space(text: str) -> str:
