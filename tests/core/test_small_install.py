@@ -1,9 +1,14 @@
 """A saved pipeline links, is edited and saved again where nothing but spaCy and a few small packages are installed."""
 
+import re
+from configparser import ConfigParser
+from pathlib import Path
+
 import spacy
 from conftest import build_terminology
 from hiding import run_hidden
 
+ROOT = Path(__file__).parent.parent.parent
 # What only readers, tables, other formats, training and large indexes need.
 HIDDEN = {"polars", "scann", "usearch", "faiss", "fastobo", "torch", "transformers", "spacy_transformers", "adapters"}
 HIDDEN |= {"tensorflow", "pyarrow", "pandas", "sklearn", "scipy", "huggingface_hub"}
@@ -30,6 +35,20 @@ print(link(again))
 linker = again.get_pipe("sapbert_linker")
 print(linker.terminology["C9"].names, len(linker.find(["brand new"])))
 """
+
+
+def list_requirements(lines: str) -> set[str]:
+    return {line.strip() for line in lines.splitlines() if line.strip() and line.strip()[0] != "#"}
+
+
+def test_the_list_of_what_linking_needs_is_a_part_of_all_requirements_and_none_is_hidden_here():
+    config = ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf8")
+    needed = list_requirements((ROOT / "requirements-linking.txt").read_text(encoding="utf8"))
+    required = list_requirements(config["options"]["install_requires"])
+    assert needed < required
+    left_out = {re.split("[<>=;]", line)[0] for line in required - needed}
+    assert left_out == {"polars", "fastobo", "scann", "usearch"} <= HIDDEN
 
 
 def test_a_saved_pipeline_works_without_the_large_packages(tmp_path):
