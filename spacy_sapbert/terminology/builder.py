@@ -129,7 +129,7 @@ class TerminologyBuilder:
         n_read = n_empty = n_normalized = 0
         for id_ in sorted(self._names):
             written = self._names[id_]
-            records = [record._replace(name=normalize_name(record.name)) for record in written]
+            records = [*map(_normalize, written)]
             n_normalized += sum(new.name != old.name.strip() for new, old in zip(records, written, strict=True))
             filled = [record for record in records if record.name]
             n_read += len(records)
@@ -177,6 +177,12 @@ class TerminologyBuilder:
         if not isinstance(concept_id, str) or concept_id not in self._names:
             check_id(concept_id)
             self._names[concept_id] = []
+
+
+def _normalize(record: NameRecord) -> NameRecord:
+    name = normalize_name(record.name)
+    # Making another record takes longest.
+    return record if name == record.name else record._replace(name=name)
 
 
 def complete(
