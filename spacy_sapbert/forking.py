@@ -1,4 +1,4 @@
-"""What threads and forked processes share: locks, caches and columns.
+"""What threads and forked processes share: locks and caches.
 
 In a forked process, locks that others held are free, and computing uses one thread. A fork copies memory, but only the
 thread that forks. A child that waits for any other thread of its parent, whether for a lock or for a share of a
@@ -13,24 +13,12 @@ import sys
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
-from copy import copy
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from threading import Lock, RLock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 from weakref import WeakSet
 
-if TYPE_CHECKING:
-    import numpy as np
-    import polars as pl
-
-# Values of a column that are read at once.
-CHUNK = 1 << 16
-# Lists of a column that are read at once: so few that Python's garbage collector does not start. It would look through
-# all that a pipeline has, again and again.
-LISTS_AT_ONCE = 256
-# Fewer rows of a column are read one by one: for them, polars takes longer.
-FEW = 64
 # Values of a column that are remembered when they are read one by one.
 KEPT_STRINGS = 1 << 16
 # What components keep for other settings, as `find` takes them, or other pipelines with the same linker.
@@ -141,35 +129,9 @@ class Derived:
         return type(self), ()
 
 
-def read_chunks(column: pl.Series) -> Iterator[list[Any]]:
-    """Read a column as Python's values, many at a time. What polars itself computes on columns may run on its threads,
-    which a forked process lacks, so that it would wait forever."""
-    size = LISTS_AT_ONCE if column.dtype.is_nested() else CHUNK
-    for start in range(0, len(column), size):
-        yield column[start : start + size].to_list()
-
-
 def is_forked() -> bool:
     """Return whether this process was forked after the plugin was imported, so that it may start no threads."""
     return os.getpid() != _parent
-
-
-class ColumnReader:
-    """A column of strings, or of lists of them. Many values at a time are faster, but may need polars' threads, which a
-    forked process lacks, so that it would wait forever."""
-
-    def __init__(self, values: pl.Series) -> None:
-        self._values = values
-        get = (lambda row: values[row].to_list()) if values.dtype.is_nested() else values.__getitem__
-        self.get = lru_cache(KEPT_STRINGS)(get)
-
-    def list(self, rows: np.ndarray) -> list[Any]:
-        """List the values of rows. The caller may change what it gets."""
-        if len(rows) < FEW or is_forked():
-            return [copy(self.get(row)) for row in rows.tolist()]
-        # Unlike `gather`, it leaves polars without threads, so that processes forked later can still edit.
-        values: list[Any] = self._values[rows].to_list()
-        return values
 
 
 def check_polars(task: str) -> None:

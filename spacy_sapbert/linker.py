@@ -25,7 +25,7 @@ from .candidates import PROPOSAL, SAME_STRING, AbbreviationForms, Candidate, Men
 from .concept_pages import ConceptPages
 from .errors import BAD_SETTING
 from .files import pack_with, unpack_with
-from .forking import EditLock, check_polars, pause_collection
+from .forking import EditLock, pause_collection
 from .hints import describe_parts, warn_of_misfits, warn_of_silence
 from .scorer import with_gold_ents
 from .settings import SettingsAttributes, Strings, with_settings
@@ -45,7 +45,6 @@ SCORES = ("nel_micro_f", "nel_micro_p", "nel_micro_r", "nel_acc_at_1", "nel_acc_
 # Tokens without one mention, after which the linker says what its pipeline may lack.
 SILENT_TOKENS = 1000
 # What a forked process may be unable to do.
-EDIT = "edit a linker"
 # What `predict` gives to `set_annotations`: the mentions, and the candidates of each, best first.
 Links = tuple[list[MentionToLink], list[list[Candidate]]]
 
@@ -435,7 +434,6 @@ class SapbertLinker(Linker, SettingsAttributes[LinkerSettings], TrainablePipe): 
 
         if terminology is None and encoder is None and phrases is None and self.is_ready:
             return
-        check_polars("initialize a linker")
         with self._edits:
             present = self._snapshot
             kept = present if terminology is None else None
@@ -510,7 +508,6 @@ class SapbertLinker(Linker, SettingsAttributes[LinkerSettings], TrainablePipe): 
         from .terminology.edits import check_pairs, collect_names
         from .terminology.table import Terminology
 
-        check_polars(EDIT)
         self.get_snapshot()  # refuses a linker that can't be edited before anything is read
         if not isinstance(names, Terminology):
             find_id = self.terminology.find_id
@@ -553,7 +550,6 @@ class SapbertLinker(Linker, SettingsAttributes[LinkerSettings], TrainablePipe): 
     def _remove(self, remove: Callable[[Terminology], Edit]) -> int:
         from .retrieval.edits import with_removed
 
-        check_polars(EDIT)
         with self._edits:
             present = self.retriever
             edited = with_removed(present, remove(present.terminology))

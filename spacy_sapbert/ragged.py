@@ -4,15 +4,13 @@ ids of many strings are kept like this, because a list of millions of arrays tak
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import chain, count, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from typing_extensions import Self
-
-if TYPE_CHECKING:
-    import polars as pl
 
 # The token ids of one string.
 TokenIds = Sequence[int] | np.ndarray
@@ -195,14 +193,18 @@ class TokenLists(Sequence[np.ndarray]):
         return self.ids[self.offsets[:-1][row] : self.offsets[1:][row]]
 
 
-def number_parts(split: pl.Series) -> tuple[pl.Series, TokenLists]:
+def number_parts(chunks: Iterable[tuple[Sequence[str], Sequence[int]]]) -> tuple[list[str], TokenLists]:
     """Number the distinct parts of split strings, which are few in millions of names: the parts, and the numbers of
-    each string's."""
-    import polars as pl
+    each string's. Strings come in chunks: all their parts, and how many each has."""
+    numbers: dict[str, int] = defaultdict(count().__next__)
+    ids = [np.empty(0, dtype=np.int32)]
+    lengths = [np.empty(0, dtype=np.int64)]
+    for parts, n_parts in chunks:
+        ids.append(np.fromiter(map(numbers.__getitem__, parts), np.int32, len(parts)))
+        lengths.append(np.array(n_parts, dtype=np.int64))
+    return [*numbers], TokenLists(np.concatenate(ids), make_offsets(np.concatenate(lengths)))
 
-    counts = split.list.len().to_numpy()
-    parts = pl.DataFrame({"part": split.explode()})
-    distinct = parts.unique(maintain_order=True).with_row_index("number")
-    numbers = parts.join(distinct, on="part", how="left", maintain_order="left")["number"]
-    lists = TokenLists(numbers.cast(pl.Int32).to_numpy(), make_offsets(counts))
-    return distinct["part"], lists
+
+def split_at_spaces(texts: Sequence[str]) -> tuple[list[str], list[int]]:
+    """Split texts for `number_parts`."""
+    return " ".join(texts).split(" "), [text.count(" ") + 1 for text in texts]

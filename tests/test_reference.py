@@ -155,7 +155,7 @@ def list_ids(retriever, text):
 def test_names_of_hpo_in_any_form_are_linked_to_their_concepts(hpo, step):
     linker, rng = hpo.get_pipe("sapbert_linker"), random.Random(0)
     retriever = linker.retriever
-    concept_ids = retriever.terminology.concepts["id"].gather(retriever.terminology.name_concept).to_list()
+    concept_ids = retriever.terminology.concepts["id"][retriever.terminology.name_concept].to_list()
     asked, expected = [], []
     for name, id_ in list(zip(retriever.names.to_list(), concept_ids, strict=True))[::step]:
         forms = [form for change in FORMS.values() if (form := change(name)) != name and is_accepted(form, name)]

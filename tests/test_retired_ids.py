@@ -82,7 +82,7 @@ def test_filters_find_them_one_by_one_and_many_at_once(changed, monkeypatch, cos
 
     def match(**fields):
         rows = np.flatnonzero(FilterTable(changed).match(ConceptFilter(**fields)))
-        return changed.concepts["id"].gather(changed.name_concept[rows]).to_list()
+        return changed.concepts.to_polars("id")["id"].gather(changed.name_concept[rows]).to_list()
 
     assert match(ids=["X:4", "X:9"]) == ["X:1", "X:9"]
     assert match(below=["X:1"]) == match(below=["X:3"]) == ["X:1", "X:2"], "a parent may be retired, too"

@@ -9,8 +9,10 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
+from ..ragged import sum_lists
 from ..terminology.table import Terminology
 from .reader import read_drug
 from .reading import ANOTHER, DrugString
@@ -76,7 +78,7 @@ class DrugConcepts:
 
     def _index_names(self) -> None:
         kinds = pl.DataFrame({"concept": [*self._kinds], "kind": [*self._kinds.values()]})
-        rows = self.terminology.names.select("name", "concept", "term_type").join(
+        rows = self.terminology.names.to_polars("name", "concept", "term_type").join(
             kinds.with_columns(pl.col("concept").cast(pl.UInt32)), on="concept", maintain_order="left"
         )
         for name, row, term_type, kind in rows.iter_rows():
@@ -177,14 +179,16 @@ class DrugConcepts:
 
     @cached_property
     def _bases(self) -> dict[int, int]:
-        rows = self.terminology.relations.filter(pl.col("label") == FORM_OF).select("head", "tail").rows()
+        rows = self.terminology.relations.to_polars().filter(pl.col("label") == FORM_OF).select("head", "tail").rows()
         return {head: tail for head, tail in rows if self._kinds.get(head) == "PIN" and self._kinds.get(tail) == "IN"}
 
     @cached_property
     def _tradenames(self) -> dict[int, list[int]]:
         """What brands are names of."""
         table: dict[int, list[int]] = defaultdict(list)
-        rows = self.terminology.relations.filter(pl.col("label") == TRADENAME_OF).select("head", "tail").rows()
+        rows = (
+            self.terminology.relations.to_polars().filter(pl.col("label") == TRADENAME_OF).select("head", "tail").rows()
+        )
         for head, tail in rows:
             if self._kinds.get(head) == BRAND and self._kinds.get(tail, BRAND) != BRAND:
                 table[head].append(tail)
@@ -346,14 +350,14 @@ def _find_kinds(terminology: Terminology) -> dict[int, str]:
     """Find the term type of each concept of drugs: that of RxNorm's normalized name, which is the preferred one unless
     other sources have names of it too. Without RxNorm, concepts with a semantic type of drugs have none."""
     is_own = pl.col("preferred") | pl.col("source").str.contains("RXNORM")
-    rows = terminology.names.filter(is_own, pl.col("term_type").is_in(TERM_TYPES))
+    rows = terminology.names.to_polars().filter(is_own, pl.col("term_type").is_in(TERM_TYPES))
     best = rows.sort("concept", ~pl.col("preferred"), maintain_order=True).unique("concept", keep="first")
     kinds = dict(best.select("concept", "term_type").sort("concept").rows())
     if any(kind in INGREDIENTS for kind in kinds.values()):
         return kinds
     types = terminology.concepts["types"]
-    is_drug = types.list.eval(pl.element().is_in(load_words()["drug types"])).list.any()
-    return {row: kinds.get(row, "") for row in is_drug.fill_null(False).arg_true().to_list()} | kinds
+    is_drug = sum_lists(types.child.is_in(load_words()["drug types"]), types.offsets) > 0
+    return {row: kinds.get(row, "") for row in np.flatnonzero(is_drug).tolist()} | kinds
 
 
 def fold_drug_name(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence, Sized
 from functools import partial
+from itertools import chain, compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,10 +18,10 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from typing_extensions import Self
 
+from ..columns import CHUNK, TextColumn, Texts, read_chunks
 from ..errors import NO_LIST
-from ..forking import CHUNK, read_chunks
 from ..progress import show_progress
-from ..ragged import TokenIds, TokenLists, number_parts, sum_lists
+from ..ragged import TokenIds, TokenLists, number_parts, split_at_spaces, sum_lists
 from ..settings import explain_unknown, with_settings
 from ..text import normalize_writing
 from .folder import AnySource, pack_encoder, read_encoder, unpack_encoder
@@ -28,8 +29,6 @@ from .settings import AUTO, STATIC, TRANSFORMER, EncoderSettings, Precision, che
 from .static import StaticSource
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from .transformer import EncoderSource, TransformerEncoder
 
 NameEncoderModel = Model[list[str], Floats2d]
@@ -37,7 +36,7 @@ NameEncoderModel = Model[list[str], Floats2d]
 # a third faster than 512 (two threads), a fifth faster than all at once (one thread).
 TOKENISED_AT_ONCE = 2048
 # Words without accents, control characters and the like, and what BERT cuts them into.
-PLAIN, PLAIN_PARTS = "^[!-~]+$", "[0-9A-Za-z]+|[!-~]"
+PLAIN, PLAIN_PARTS = re.compile("[!-~]+"), re.compile("[0-9A-Za-z]+|[!-~]")
 Tokenize = Callable[[Sequence[str]], list[list[int]]]
 
 
@@ -186,10 +185,10 @@ class EncoderShim(Shim):
         blocks = (texts[start : start + TOKENISED_AT_ONCE] for start in range(0, len(texts), TOKENISED_AT_ONCE))
         return [encoding.ids for block in blocks for encoding in encode(list(block))]
 
-    def tokenize_names(self, names: pl.Series) -> TokenLists:
+    def tokenize_names(self, names: Texts) -> TokenLists:
         """Tokenise any number of names, faster than `tokenize` where it is enough to look at each distinct word.
 
-        names (Series): The names.
+        names (TextColumn | list[str]): The names.
         RETURNS (TokenLists): Their token ids, as `tokenize` gives them.
         """
         encoder = self.fixed()
@@ -197,18 +196,15 @@ class EncoderShim(Shim):
             names = encoder._rewrite_all(names)
         if not encoder.splits_at_spaces:
             return encoder._tokenize_all(names, "names")
-        distinct, numbers = number_parts(names.str.split(" "))
+        distinct, numbers = number_parts(map(split_at_spaces, read_chunks(names)))
         of_part = encoder._tokenize_words(distinct)
         length = encoder.settings.max_length
         return TokenLists.join(block.replace(of_part).cut(length) for block in numbers.split(CHUNK))
 
-    def _rewrite_all(self, names: pl.Series) -> pl.Series:
-        import polars as pl
+    def _rewrite_all(self, names: Texts) -> TextColumn:
+        return TextColumn.make(chain.from_iterable(map(self._rewrite, read_chunks(names))))
 
-        written = (pl.Series(self._rewrite(texts), dtype=pl.String()) for texts in read_chunks(names))
-        return pl.concat([names.clear(), *written])
-
-    def _tokenize_all(self, texts: pl.Series, unit: str, tokenize: Tokenize | None = None) -> TokenLists:
+    def _tokenize_all(self, texts: Texts, unit: str, tokenize: Tokenize | None = None) -> TokenLists:
         parts = []
         tokenize = tokenize or self._tokenize
         with show_progress(total=len(texts), description="Tokenizing names", unit=unit) as progress:
@@ -217,24 +213,27 @@ class EncoderShim(Shim):
                 progress.update(len(chunk))
         return TokenLists.join(parts)
 
-    def _tokenize_words(self, words: pl.Series) -> TokenLists:
+    def _tokenize_words(self, words: list[str]) -> TokenLists:
         """Tokenise words as BERT does: it cuts plain ones at each sign. Their distinct parts are few, and all that is
         left to do with them is the model's part, a fifth of the time."""
         tokenizer = self._in_memory.tokenizer
         contents = [token.content for token in tokenizer.get_added_tokens_decoder().values()]
         # Most are looked for after accents have been taken away, from them as well.
         added = "|".join(map(re.escape, {*contents, *map(tokenizer.normalizer.normalize_str, contents)}))
-        is_plain = words.str.contains(PLAIN) & ~words.str.contains(f"(?i){added}")
-        plain = words.filter(is_plain)
-        plain = plain.str.to_lowercase() if tokenizer.normalizer.lowercase else plain
-        distinct, numbers = number_parts(plain.str.extract_all(PLAIN_PARTS))
+        find_added = re.compile(added, re.IGNORECASE).search
+        is_plain = [PLAIN.fullmatch(word) is not None and not find_added(word) for word in words]
+        plain = [*compress(words, is_plain)]
+        others = [word for word, is_other in zip(words, is_plain, strict=True) if not is_other]
+        plain = [word.lower() for word in plain] if tokenizer.normalizer.lowercase else plain
+        cut_plain = [*map(PLAIN_PARTS.findall, plain)]
+        distinct, numbers = number_parts([([*chain.from_iterable(cut_plain)], [*map(len, cut_plain)])])
 
         def cut(parts: Sequence[str]) -> list[list[int]]:
             return [[token.id for token in tokenizer.model.tokenize(part)] for part in parts]
 
         of_plain = numbers.replace(self._tokenize_all(distinct, "words", cut))
-        of_others = self._tokenize_all(words.filter(~is_plain), "words")
-        order = np.argsort(~is_plain.to_numpy(), kind="stable")
+        of_others = self._tokenize_all(others, "words")
+        order = np.argsort(~np.array(is_plain, dtype=bool), kind="stable")
         return TokenLists.join([of_plain, of_others]).take(np.argsort(order))
 
     def find_informative(self, tokens: TokenLists) -> np.ndarray:

@@ -164,7 +164,7 @@ def _list_tests(terminology: Terminology) -> Iterator[tuple[LaboratoryTest, list
     """List the tests and their names. If any concept has a fully specified name, others are no tests."""
     import polars as pl
 
-    names = terminology.names
+    names = terminology.names.to_polars()
     kind = pl.col("term_type").str.split(" ").list.first()
     specified = names.filter(kind == SPECIFIED)
     full_names: dict[int, tuple[str, str]] = {}
@@ -178,7 +178,7 @@ def _list_tests(terminology: Terminology) -> Iterator[tuple[LaboratoryTest, list
     for concept, name in proper.select("concept", "name").iter_rows():
         grouped[concept].append(name)
     acids = set(read_word_lists("words")["acids"])
-    for row, (id_, name) in enumerate(terminology.concepts.select("id", "canonical_name").iter_rows()):
+    for row, (id_, name) in enumerate(terminology.concepts.select("id", "canonical_name").rows()):
         full_name, term_type = full_names.get(row, ("", ""))
         parts = read_specified_name(full_name) if full_name else None
         if parts is None and full_names:

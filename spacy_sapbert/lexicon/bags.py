@@ -13,7 +13,7 @@ import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
 from ..arrays import ArrayFolder, save_array
-from ..forking import read_chunks
+from ..columns import TextColumn, read_chunks
 from ..progress import say, show_progress
 from ..ragged import KeyTable, count_offsets, find_places, list_owners, make_offsets
 from .classes import learn_classes
@@ -24,8 +24,7 @@ from .scan import Reading, list_words, read_content, scan, scan_names
 from .trust import INSIDE, WAYS, compute_trust, find_acronyms
 
 if TYPE_CHECKING:
-    import polars as pl
-
+    from ..terminology.rows import Table
     from ..terminology.table import Terminology
 
 # Content words of the longest names that are found, where words have spaces between them or are single characters.
@@ -99,7 +98,7 @@ class BagTable(NamedTuple):
     @classmethod
     def build(
         cls,
-        names: pl.Series,
+        names: TextColumn,
         concept: np.ndarray,
         pairs: Iterable[Sequence[str]],
         synonyms: Iterable[Sequence[str]] = (),
@@ -365,7 +364,7 @@ class NameReadings(NamedTuple):
         return NameReadings(self.language, *(np.concatenate(pair) for pair in zip(self[1:], more, strict=True)))
 
 
-def read_names(names: pl.Series, language: Language = ENGLISH) -> NameReadings:
+def read_names(names: TextColumn, language: Language = ENGLISH) -> NameReadings:
     """Read the words of names."""
     hashes, name = [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.int64)]
     n = 0
@@ -384,14 +383,14 @@ def read_names(names: pl.Series, language: Language = ENGLISH) -> NameReadings:
     return both.extended(*_read_rows(names, closed, None, language, language.write_apart), closed)
 
 
-def _read_english(names: pl.DataFrame, of_names: NameReadings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _read_english(names: Table, of_names: NameReadings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the words of the first reading of each name, the row of each one's name, and which names have words of
     which it is known how common they are: English ones. In a pipeline of another language, these are read again."""
     words, name = of_names.first
     if of_names.language.has_levels:
         return words, name, np.ones(len(names), dtype=bool)
-    has_levels = names["language"].is_in(ENGLISH_CODES).to_numpy()
-    again, place = read_names(names["name"].filter(has_levels)).first
+    has_levels = names["language"].is_in(ENGLISH_CODES)
+    again, place = read_names(names["name"][np.flatnonzero(has_levels)]).first
     is_other = ~has_levels[name]
     name = np.concatenate([name[is_other], np.flatnonzero(has_levels)[place]])
     return np.concatenate([words[is_other], again]), name, has_levels
@@ -412,7 +411,7 @@ def _index_bags(of_names: NameReadings, concept: np.ndarray) -> Callable[[tuple[
 
 
 def _find_others(
-    names: pl.Series,
+    names: TextColumn,
     concept: np.ndarray,
     list_rows: Callable[[tuple[int, ...]], list[int]],
     synonyms: Iterable[Sequence[str]],
@@ -457,7 +456,7 @@ def _hash_groups(groups: Sequence[Sequence[str]], language: Language) -> Iterato
         yield [*islice(bags, len(group))]
 
 
-def make_speller(names: pl.Series, of_names: NameReadings) -> Callable[[int], str]:
+def make_speller(names: TextColumn, of_names: NameReadings) -> Callable[[int], str]:
     """Make a function that spells the hash of a word of names, which `read_names` has read."""
     language = of_names.language
     words, first = np.unique(of_names.hashes, return_index=True)
@@ -471,14 +470,14 @@ def make_speller(names: pl.Series, of_names: NameReadings) -> Callable[[int], st
     return spell
 
 
-def _find_matching(names: pl.Series, pattern: str | re.Pattern[str]) -> np.ndarray:
+def _find_matching(names: TextColumn, pattern: str | re.Pattern[str]) -> np.ndarray:
     search = re.compile(pattern).search
     matched = (search(name) is not None for chunk in read_chunks(names) for name in chunk)
     return np.flatnonzero(np.fromiter(matched, dtype=bool, count=len(names)))
 
 
 def _read_rows(
-    names: pl.Series,
+    names: TextColumn,
     rows: np.ndarray,
     vocabulary: np.ndarray | None,
     language: Language,
@@ -490,7 +489,7 @@ def _read_rows(
     with show_progress(total=len(rows), description="Joining the words of names", unit="names") as progress:
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
-            texts = [*map(write, names.gather(chunk).to_list())]
+            texts = [*map(write, names[chunk].to_list())]
             words, place = read_content(texts, vocabulary, language)
             hashes.append(words)
             of_name.append(start + place)

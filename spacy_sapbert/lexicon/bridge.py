@@ -16,7 +16,8 @@ import numpy as np
 from safetensors.numpy import load_file
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..forking import ColumnReader, kept_property
+from ..columns import ColumnReader
+from ..forking import kept_property
 from ..ragged import count_offsets, find_places, list_owners, make_offsets, sum_lists, take_lists
 from ..semantic_types import find_kind
 from ..text import CACHED

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..forking import ColumnReader
+from ..columns import ColumnReader
 from ..ragged import find_places, make_offsets, sum_lists, take_lists
 from ..terminology.codes import SOURCE_SEPARATOR, rank_name
 from ..text import write_plainly

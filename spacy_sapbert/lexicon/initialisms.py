@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..forking import ColumnReader
+from ..columns import ColumnReader
 from ..ragged import take_lists
 from ..text import CACHED, normalize_writing
 from .languages import ENGLISH

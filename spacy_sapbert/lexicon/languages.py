@@ -23,7 +23,7 @@ from ..forking import kept_property
 from ..text import CACHED, normal_words, normalize_name, normalize_writing, strip_accents
 
 if TYPE_CHECKING:
-    import polars as pl
+    from ..columns import CodedColumn
 
 # What a word is: words of content make names; others are left out of them. A name that crosses a linking word has it as
 # well, and joining words also join what goes with one word. "Without" and "no" are content: they make the opposite.
@@ -290,12 +290,11 @@ def get_language(code: str) -> Language:
     return LANGUAGES.get(code, UNKNOWN)
 
 
-def find_language(codes: pl.Series, lang: str = "") -> Language:
+def find_language(codes: CodedColumn, lang: str = "") -> Language:
     """Find the language in which texts and names are read: the pipeline's, or for "xx" the language of most names. Only
     some of many names are counted."""
     if lang not in ("", "xx"):
         return get_language(lang)
     rows = range(0, len(codes), 1 + len(codes) // MOST_COUNTED)
-    # Not `gather_every`, which starts polars' threads: processes that are forked later could not edit.
     counts = Counter(codes[rows].to_list())
     return get_language(max(counts, key=lambda code: counts[code], default="ENG"))

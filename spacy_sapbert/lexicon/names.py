@@ -13,8 +13,9 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from ..arrays import ArrayFolder, save_array
+from ..columns import ColumnReader
 from ..files import CHANGED, fill_folder, read_manifest, write_manifest
-from ..forking import ColumnReader, kept_property
+from ..forking import kept_property
 from ..ragged import KeyTable
 from ..text import normalize_writing
 from .bags import ARRAYS as BAG_ARRAYS
@@ -112,7 +113,7 @@ class Lexicon:
         is_new = np.ones(terminology.n_names, dtype=bool)
         is_new[places[places >= 0]] = False
         new = np.flatnonzero(is_new)
-        added = key_names(terminology.names["name"].gather(new), language)
+        added = key_names(terminology.names["name"][new], language)
         ordered = self.ordered.moved(places).joined(KeyTable.make(added.ordered, new))
         turned = self.turned.moved(places).joined(KeyTable.make(added.turned, new))
         is_acronym = np.zeros(terminology.n_names, dtype=bool)

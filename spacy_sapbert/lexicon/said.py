@@ -9,6 +9,7 @@ has is the one that the phrases stand for; it may be in another language. Those 
 from __future__ import annotations
 
 import lzma
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
@@ -28,8 +29,6 @@ from .languages import ENGLISH, JOINING, LINKING, Language, join_phrases
 from .scan import key_names, scan_names
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from ..terminology.table import Terminology
 
 FOLDER = Path(__file__).parent
@@ -87,9 +86,7 @@ def read_package(language: Language) -> Phrases:
 @lru_cache(4)
 def _key_standard(phrases: Phrases, language: Language) -> np.ndarray:
     """Make the keys of standard names. Those of the package are asked for by each terminology."""
-    import polars as pl
-
-    return key_names(pl.Series(phrases.standard, dtype=pl.String()), language).ordered
+    return key_names(phrases.standard, language).ordered
 
 
 def _read_files(paths: Sequence[Path]) -> dict[str, list[str]]:
@@ -146,11 +143,9 @@ class SaidTable(NamedTuple):
     def build(cls, phrases: Phrases, terminology: Terminology, names: KeyTable, language: Language) -> SaidTable:
         """Find the names that phrases stand for, given the keys of all names. Left out, and counted, are phrases whose
         standard names the terminology lacks, phrases that are names, and those of many concepts."""
-        import polars as pl
-
         named = _find_named(phrases, terminology, names, language)
         known = np.flatnonzero(named >= 0)
-        texts = pl.Series([text for of in known for text in phrases.phrases[of]], dtype=pl.String())
+        texts = [text for of in known for text in phrases.phrases[of]]
         of_concept = np.repeat(known, [len(phrases.phrases[of]) for of in known])
         row = named[of_concept]
         keys = key_names(texts, language).ordered
@@ -162,7 +157,10 @@ class SaidTable(NamedTuple):
         rows = row[places]
         searched = np.flatnonzero(of_concept[places] < phrases.n_searched)
         order = searched[np.argsort(rows[searched], kind="stable")]
-        return cls(KeyTable.make(keys, rows), _list_bags(texts.gather(places[order]), rows[order], language))
+        return cls(
+            KeyTable.make(keys, rows),
+            _list_bags([texts[place] for place in places[order].tolist()], rows[order], language),
+        )
 
     def moved(self, moved: np.ndarray) -> SaidTable:
         """Make the table of an edited terminology, given the new row of each name, or -1."""
@@ -222,7 +220,7 @@ def _count_concepts(keys: np.ndarray, concept: np.ndarray) -> np.ndarray:
     return counts
 
 
-def _list_bags(phrases: pl.Series, rows: np.ndarray, language: Language) -> Bags:
+def _list_bags(phrases: Sequence[str], rows: np.ndarray, language: Language) -> Bags:
     """List the words of phrases, and these again without the small ones inside, such as "is"."""
     crossed, offsets, words = _read_words(phrases, language)
     owner = list_owners(offsets)
@@ -233,7 +231,8 @@ def _list_bags(phrases: pl.Series, rows: np.ndarray, language: Language) -> Bags
     before, behind = np.append(0, n_kept)[offsets[:-1]], np.append(0, n_kept)[offsets[1:]]
     # "Thyroxine" does not say what "on thyroxine" does.
     taking, articles = (join_phrases(of.split()) for of in (language.taking, language.articles))
-    is_taken = phrases.str.contains(rf"(?i)\b(?:{taking})\s+(?:(?:{articles})\s+)?\S+$").to_numpy()
+    find_taken = re.compile(rf"(?i)\b(?:{taking})\s+(?:(?:{articles})\s+)?\S+$").search
+    is_taken = np.array([find_taken(phrase) is not None for phrase in phrases], dtype=bool)
     is_clear &= ~(is_taken & (behind - before == 1))
     is_inner = (n_kept > before[owner]) & ((n_kept < behind[owner]) | ~is_small)
     inner, kept = (np.flatnonzero(which & is_clear[owner]) for which in (is_inner, ~is_small))
@@ -272,7 +271,7 @@ def _find_clear(words: np.ndarray, owner: np.ndarray, n: int, language: Language
     return is_clear
 
 
-def _read_words(phrases: pl.Series, language: Language) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _read_words(phrases: Sequence[str], language: Language) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Read the content words of phrases: the links and joins of each, where its words start, and their hashes."""
     hashes = [np.empty(0, dtype=np.uint64)]
     lengths = [np.empty(0, dtype=np.int64)]

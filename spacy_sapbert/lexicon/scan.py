@@ -10,14 +10,23 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..forking import CHUNK, is_forked, read_chunks
+from ..columns import CHUNK, Texts, read_chunks
 from ..progress import show_progress
-from ..ragged import TokenLists, find_places, list_owners, make_offsets, number_parts, sum_lists, take_lists
+from ..ragged import (
+    TokenLists,
+    find_places,
+    list_owners,
+    make_offsets,
+    number_parts,
+    split_at_spaces,
+    sum_lists,
+    take_lists,
+)
 from ..text import (
     CACHED,
     NUMERALS_AFTER_WORDS,
@@ -29,9 +38,6 @@ from ..text import (
     write_plainly,
 )
 from .languages import CONTENT, ENGLISH, JOINING, LETTERED, LINKING, Language, Piece, get_reader, write_letters
-
-if TYPE_CHECKING:
-    import polars as pl
 
 # Invisible format characters belong to the word around them, as marks do.
 _INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
@@ -71,7 +77,8 @@ MOST_CACHED = 200
 BETWEEN = "\n\n"
 
 # Punctuation behind and before a word, which nothing else depends on.
-_BEHIND, _BEFORE = r"([0-9A-Za-z])([,;:)\]]+)( |$)", r"(^| )([(\[]+)([0-9A-Za-z])"
+_BEHIND = re.compile(r"([,;:)\]](?<=[0-9A-Za-z].)[,;:)\]]*)(?= |$)", re.MULTILINE)
+_BEFORE = re.compile(r"([(\[](?<![^ \n].)[(\[]*)(?=[0-9A-Za-z])")
 
 # The key of words a, b, c is (a * MULTIPLIER + b) * MULTIPLIER + c, modulo 2^64. Any large odd number does.
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -333,23 +340,24 @@ def _list_whole(language: Language, text: str) -> tuple[str, ...]:
 _list_cached = lru_cache(CACHED)(_list_whole)
 
 
-def scan_names(names: pl.Series, language: Language = ENGLISH) -> Iterator[tuple[Words, np.ndarray]]:
+def scan_names(names: Texts, language: Language = ENGLISH) -> Iterator[tuple[Words, np.ndarray]]:
     """Read many names, `CHUNK` at a time: their words, and where those of each start. Millions of names have few parts
     between spaces, which are read once. Where parts depend on one another, the name is read as a whole."""
-    if is_forked():
-        # Polars would wait for threads.
-        for texts in read_chunks(names):
-            scanned, offsets = scan_many(texts, language)
-            yield scanned.words, offsets
-        return
-    spaced = names.str.replace_all(_BEHIND, "$1 $2$3").str.replace_all(_BEFORE, "$1$2 $3")
-    parts, numbers = number_parts(spaced.str.split(" "))
+    parts, numbers = number_parts(map(_split, read_chunks(names)))
     of_parts = _read_parts(parts, language)
-    # Entities, and plurals in brackets, are read with what is around them.
-    is_whole = names.str.contains(r"&|s\)").to_numpy()
-    for start, block in zip(range(0, len(names), CHUNK), numbers.split(CHUNK), strict=True):
-        chunk = slice(start, start + CHUNK)
-        yield _join_parts(of_parts, block, names[chunk], is_whole[chunk], language)
+    for texts, block in zip(read_chunks(names), numbers.split(CHUNK), strict=True):
+        yield _join_parts(of_parts, block, texts, language)
+
+
+def _split(texts: list[str]) -> tuple[list[str], list[int]]:
+    """Split texts at spaces, and where punctuation meets a word."""
+    spaced = _space("\n".join(texts)).split("\n")
+    is_split = len(spaced) == len(texts)
+    return split_at_spaces(spaced if is_split else [*map(_space, texts)])
+
+
+def _space(text: str) -> str:
+    return _BEFORE.sub(r"\1 ", _BEHIND.sub(r" \1", text))
 
 
 class Keys(NamedTuple):
@@ -359,7 +367,7 @@ class Keys(NamedTuple):
     turned: np.ndarray  # by the same words in any order, without
 
 
-def key_names(names: pl.Series, language: Language = ENGLISH) -> Keys:
+def key_names(names: Texts, language: Language = ENGLISH) -> Keys:
     """Make the keys of many names."""
     ordered = [np.empty(0, dtype=np.uint64)]
     turned = [np.empty(0, dtype=np.uint64)]
@@ -379,7 +387,7 @@ class _Parts(NamedTuple):
     is_open: np.ndarray  # whether the parts around it decide as well
 
 
-def _read_parts(parts: pl.Series, language: Language) -> _Parts:
+def _read_parts(parts: list[str], language: Language) -> _Parts:
     chunks: list[_Parts] = []
     with show_progress(total=len(parts), description="Reading the words of names", unit="words") as progress:
         for texts in chain([[]], read_chunks(parts)):
@@ -426,7 +434,7 @@ def _find_open(language: Language) -> Callable[[str], re.Match[str] | None]:
 
 
 def _join_parts(
-    of_parts: _Parts, numbers: TokenLists, names: pl.Series, is_whole: np.ndarray, language: Language
+    of_parts: _Parts, numbers: TokenLists, names: list[str], language: Language
 ) -> tuple[Words, np.ndarray]:
     """Put the words of names together from those of their parts."""
     rows, starts = take_lists(of_parts.offsets, numbers.ids)
@@ -437,8 +445,10 @@ def _join_parts(
     is_open = of_parts.is_open[numbers.ids]
     # Punctuation of two parts is one.
     is_open[1:] |= is_punctuation[1:] & is_punctuation[:-1]
+    # Entities, and plurals in brackets, are read with what is around them.
+    is_whole = np.array(["&" in name or "s)" in name for name in names], dtype=bool)
     whole = np.flatnonzero(is_whole | (sum_lists(is_open, numbers.offsets) > 0))
-    scanned, of_whole = scan_many(names[whole].to_list(), language)
+    scanned, of_whole = scan_many([names[row] for row in whole.tolist()], language)
     offsets = starts[numbers.offsets]
     offsets = np.concatenate([offsets, offsets[-1] + of_whole[1:]])
     of_names = np.arange(len(names))

@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..forking import read_chunks
+from ..columns import TextColumn, read_chunks
 from ..terminology.codes import SOURCE_SEPARATOR
 from .english import RARE, compute_commonness, find_levels
 from .initialisms import OWN_CASE_LENGTH, is_initialism
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from ..terminology.table import Terminology
 
 # The weights of signals of a name, and of how it was found.
@@ -85,7 +83,7 @@ def compute_signals(
     }
 
 
-def _read_lower(texts: pl.Series) -> Iterator[str]:
+def _read_lower(texts: TextColumn) -> Iterator[str]:
     return map(str.lower, chain.from_iterable(read_chunks(texts)))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..forking import ColumnReader
+from ..columns import ColumnReader
 from ..lexicon.initialisms import is_initialism, is_short_form
 from ..ragged import make_offsets
 from .memory import ANNOTATIONS, Remembered

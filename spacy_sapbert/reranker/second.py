@@ -11,11 +11,11 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from ..arrays import ArrayFolder, save_array
+from ..columns import ColumnReader
 from ..encoder.folder import read_encoder, write_encoder
 from ..encoder.shim import EncoderShim
 from ..errors import DAMAGED
 from ..files import fill_folder, read_manifest, write_manifest
-from ..forking import ColumnReader
 from ..index.coarse import LARGEST, CoarseRows
 from ..ragged import TokenLists, list_owners, take_lists
 from ..retrieval.encoding import KEY_DTYPE, TokenGroups, VectorStore, encode_into, find_keys, hash_tokens

@@ -30,7 +30,7 @@ def with_names(retriever: Retriever, encoder: EncoderShim, added: Terminology, *
     is_new = np.ones(edit.terminology.n_names, dtype=bool)
     is_new[edit.name_rows] = False
     new = np.flatnonzero(is_new)
-    groups = group_by_tokens(edit.terminology.names["name"].gather(new), encoder, simplified=retriever.is_simplified)
+    groups = group_by_tokens(edit.terminology.names["name"][new], encoder, simplified=retriever.is_simplified)
     warn_of_unsayable(groups)
     index, keys, tokens = retriever.index, retriever.keys, retriever.tokens
     # Names with the tokens of a row belong to that row, even if it lost its own names before.

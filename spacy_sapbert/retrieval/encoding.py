@@ -16,6 +16,7 @@ import numpy as np
 from thinc.api import NumpyOps
 
 from ..arrays import save_array
+from ..columns import TextColumn, Texts
 from ..errors import warn
 from ..files import fill_folder, hash_file
 from ..progress import show_progress
@@ -23,8 +24,6 @@ from ..ragged import TokenLists, count_offsets, sum_lists
 from ..text import simplify_chinese
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from ..encoder.shim import EncoderShim
     from ..index import Vectors
     from ..lexicon.languages import Language
@@ -39,6 +38,7 @@ SAMPLE = 2000
 SHORTEST_MISSPELT = 4
 # Where at least this share of names has kana, the language is Japanese.
 KANA_SHARE = 0.05
+_find_kana = re.compile("[\u3041-\u30ff]").search
 # Strict, because matching files are deleted if they are damaged. The groups are the hashes of encoder and content.
 FILE_NAME = re.compile(r"vectors-([0-9a-f]{16})-([0-9a-f]{16})\.npy")
 
@@ -57,16 +57,16 @@ class TokenGroups(NamedTuple):
         return TokenGroups(self.tokens.take(rows), self.keys[rows], np.empty(0, dtype=np.int64))
 
 
-def reads_simplified(names: pl.Series, language: Language) -> bool:
+def reads_simplified(names: TextColumn, language: Language) -> bool:
     """Return whether to simplify traditional Chinese characters before encoding, because a vocabulary may lack them.
     Japanese needs both kinds, and is also read in pipelines for Chinese."""
-    return language.code == "zh" and names.str.contains("[\u3041-\u30ff]").sum() < KANA_SHARE * len(names)
+    return language.code == "zh" and sum(map(bool, map(_find_kana, names))) < KANA_SHARE * len(names)
 
 
-def group_by_tokens(names: pl.Series, encoder: EncoderShim, *, simplified: bool = False) -> TokenGroups:
+def group_by_tokens(names: Texts, encoder: EncoderShim, *, simplified: bool = False) -> TokenGroups:
     """Tokenise names, and group those with the same tokens."""
     if simplified:
-        names = names.map_elements(simplify_chinese)
+        names = TextColumn.make(map(simplify_chinese, names))
     tokens = encoder.tokenize_names(names)
     informative = np.flatnonzero(encoder.find_informative(tokens))
     if len(informative) < len(tokens):
@@ -300,29 +300,22 @@ ALTERATIONS: dict[str, Callable[[str, random.Random, str], str]] = {
 
 
 def alter_names(
-    names: pl.Series, n: int = SAMPLE, *, kinds: Iterable[str] = tuple(ALTERATIONS), seed: int = 0
+    names: TextColumn, n: int = SAMPLE, *, kinds: Iterable[str] = tuple(ALTERATIONS), seed: int = 0
 ) -> list[str]:
     """Alter names drawn at random. Results that are names themselves are left out, because every index finds them."""
-    import polars as pl
-
     rng = random.Random(seed)
     alterations = [ALTERATIONS[kind] for kind in kinds]
     # Twice as many as wanted, because first words repeat and some results are names.
     rows = rng.sample(range(len(names)), min(2 * n, len(names)))
     altered: dict[str, None] = {}
-    originals = names.gather(rows).to_list()
+    originals = [names[row] for row in rows]
     for turn, (name, other) in enumerate(zip(originals, originals[1:] + originals[:1], strict=True)):
         altered[alterations[turn % len(alterations)](name, rng, other).strip()] = None
-    results = pl.Series(list(altered), dtype=pl.String)
-    names = names.cast(pl.String)
-    # The other way round, polars would make a set of all names.
-    equal = names.filter(names.is_in(results.implode()))
-    is_new = (results != "") & ~results.is_in(equal.implode())
-    drawn: list[str] = results.filter(is_new).head(n).to_list()
-    return drawn
+    equal = {name for name in names if name in altered}
+    return [text for text in altered if text and text not in equal][:n]
 
 
-def encode_altered_names(names: pl.Series, encoder: EncoderShim, *, batch_size: int = 256) -> np.ndarray:
+def encode_altered_names(names: TextColumn, encoder: EncoderShim, *, batch_size: int = 256) -> np.ndarray:
     """Encode a sample of altered names, as queries to tune an index with."""
     vectors = encoder.encode(alter_names(names), batch_size=batch_size)
     # A static encoder gives strings of unknown tokens vectors of zeros, which have no nearest names.

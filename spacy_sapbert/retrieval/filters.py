@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..candidates import ConceptFilter
+from ..columns import CodedColumn, ListColumn, read_chunks
 from ..errors import warn
-from ..forking import read_chunks
 from ..ragged import make_offsets, sum_lists
 from ..semantic_types import find_types
 from ..terminology.codes import SOURCE_SEPARATOR
 from ..terminology.hierarchy import Hierarchy
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from ..terminology import Terminology
 
 # Values listed in a message.
@@ -48,9 +46,7 @@ class Allowed(NamedTuple):
 
 
 class FilterTable:
-    """A terminology's types, sources and languages, encoded as small numbers when a filter first asks for them. Columns
-    are read in chunks, as Python's strings: what polars computes on columns may run on its threads, which a forked
-    process lacks, so that it would wait forever."""
+    """What filters ask of a terminology: its types, sources and languages, its hierarchy and its codes."""
 
     def __init__(self, terminology: Terminology) -> None:
         self._terminology = terminology
@@ -171,20 +167,13 @@ class FilterTable:
 class _Column:
     """Texts, or lists of texts, few of them distinct; a text may hold several values, joined by a separator."""
 
-    def __init__(self, texts: pl.Series, separator: str | None = None) -> None:
-        numbers: dict[str, int] = {}
-        codes = [np.zeros(0, dtype=np.int64)]
-        lengths = [np.zeros(0, dtype=np.int64)]
-        for chunk in read_chunks(texts):
-            if chunk and isinstance(chunk[0], list):
-                lengths.append(np.array([*map(len, chunk)], dtype=np.int64))
-                chunk = [*chain.from_iterable(chunk)]
-            of_chunk = [numbers.setdefault(text, len(numbers)) for text in chunk]
-            codes.append(np.array(of_chunk, dtype=np.int32))
-        self.values = [text.split(separator) if separator else [text] for text in numbers]
-        self.codes = np.concatenate(codes).astype(np.min_scalar_type(len(numbers)))
+    def __init__(self, column: CodedColumn | ListColumn, separator: str | None = None) -> None:
+        texts = column.child if isinstance(column, ListColumn) else column
+        assert isinstance(texts, CodedColumn)
+        self.values = [text.split(separator) if separator else [text] for text in texts.values]
+        self.codes = texts.codes
         # Where the values of each list start; nothing but a zero for texts.
-        self.offsets = make_offsets(np.concatenate(lengths))
+        self.offsets = column.offsets if isinstance(column, ListColumn) else make_offsets([])
         self.known = frozenset(value for values in self.values for value in values)
 
     def match(self, wanted: Collection[str]) -> np.ndarray:
@@ -199,7 +188,7 @@ def _read_column(terminology: Terminology, what: str) -> _Column:
     return _Column(table[COLUMNS[what]], SOURCE_SEPARATOR if what == "sources" else None)
 
 
-def _match_codes(column: pl.Series, source: str) -> np.ndarray:
+def _match_codes(column: ListColumn, source: str) -> np.ndarray:
     # A source ends at the first colon, so none holds one; and a code of no characters could not be an id.
     prefix = f"{source}:"
     lists = chain.from_iterable(read_chunks(column))

@@ -14,9 +14,10 @@ from typing_extensions import TypedDict
 
 from ..arrays import ArrayFolder, save_array
 from ..candidates import DIGITS, SAME_STRING, Candidate, Candidates, ConceptFilter, find_other_case
+from ..columns import ColumnReader
 from ..errors import MISSING
 from ..files import fill_folder, hash_file, read_manifest, write_manifest
-from ..forking import KEPT_STRINGS, ColumnReader
+from ..forking import KEPT_STRINGS
 from ..index import INDEX_FILE, Index, Subset, fit_kind, make_room, read_index, take_best, warn_of_memory
 from ..lexicon.contradictions import PENALTY, contradicts, read_marks
 from ..lexicon.initialisms import has_short_form, own_case_forms

@@ -118,7 +118,7 @@ def check_labels(terminology: Terminology | SapbertLinker, pairs: Iterable[tuple
             alternatives = successors or [candidate["concept_id"] for candidate in nearest[form][:NEAREST]]
             others = [other for other in map(table.find_row, alternatives) if other is not None]
             label_status = "missing" if others[:1] == [row] else "no name"
-        listed = tuple(map(concepts.row, others))
+        listed = tuple(concepts.row(other) for other in others if other is not None)
         checked.append(CheckedPair(id_, label, id_status, concept_id, label_status, name, term_type, listed))
     return checked
 
@@ -126,7 +126,7 @@ def check_labels(terminology: Terminology | SapbertLinker, pairs: Iterable[tuple
 def _read_ids(table: Terminology, ids: list[str]) -> dict[str, tuple[str, int | None, list[str]]]:
     """Read each id: its status, the row of the concept to use, and the ids to consider in place of a retired one."""
     is_asked = pl.col("id").is_in(pl.Series(ids, dtype=pl.String()).implode())
-    retired = dict(table.retired.filter(is_asked).select("id", "consider").iter_rows())
+    retired = dict(table.retired.to_polars("id", "consider").filter(is_asked).iter_rows())
     rows = {id_: table.find_row(id_) for id_ in ids}
     spellings = _group_spellings(table.concepts["id"]) if None in rows.values() else {}
     readings = {}
@@ -179,10 +179,10 @@ def _read_parts(id_: str) -> tuple[str, str]:
     return letters.casefold(), number.lstrip("0") or "0"
 
 
-def _group_spellings(ids: pl.Series) -> dict[tuple[str, str], list[str]]:
+def _group_spellings(ids: Iterable[str]) -> dict[tuple[str, str], list[str]]:
     """Group ids by their letters and numbers, and by their numbers alone."""
     groups = defaultdict(list)
-    for id_ in ids.to_list():
+    for id_ in ids:
         letters, number = _read_parts(id_)
         for key in {(letters, number), ("", number)}:
             groups[key].append(id_)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from itertools import chain
 from typing import NamedTuple
 
-from ..forking import read_chunks
+from ..columns import read_chunks
 from ..terminology.codes import make_key
 from ..terminology.table import Terminology
 

@@ -175,7 +175,7 @@ def read_today(
 
 def read_targets(terminology: Terminology, curies: Iterable[str]) -> dict[str, MappedTarget]:
     """Say of each id what became of it in a terminology. An id is found with its prefix, without it, or as a code."""
-    retired = {id_: consider for id_, consider in terminology.retired.select("id", "consider").iter_rows()}
+    retired = {id_: consider for id_, consider in terminology.retired.select("id", "consider").rows()}
     of_codes: dict[tuple[str, str], str] | None = None
     prefixes = _list_prefixes(terminology)
     targets = {}
@@ -203,14 +203,14 @@ def read_targets(terminology: Terminology, curies: Iterable[str]) -> dict[str, M
 
 def _list_prefixes(terminology: Terminology) -> set[str]:
     """List the prefixes of a terminology's ids; none, if some have none."""
-    ids = pl.concat([terminology.concepts["id"], terminology.retired["id"]])
+    ids = pl.concat([table.to_polars("id") for table in (terminology.concepts, terminology.retired)])["id"]
     prefixes = ids.str.extract(r"^([A-Za-z_][\w.-]*):").unique()
     return set() if prefixes.null_count() else {equal_prefix(prefix) for prefix in prefixes}
 
 
 def _list_codes(terminology: Terminology) -> dict[tuple[str, str], str]:
     """Find the only concept with each code."""
-    pairs = terminology.concepts.select("codes", "id").explode("codes").drop_nulls().unique()
+    pairs = terminology.concepts.to_polars("codes", "id").explode("codes").drop_nulls().unique()
     keys: dict[tuple[str, str], set[str]] = {}
     for code, id_ in pairs.iter_rows():
         if key := make_key(code):

@@ -1,36 +1,41 @@
 """Collect concepts and names in any order and build a terminology from them."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from ..forking import check_polars
 from ..text import NIL, normalize_name
-from .names import normalize_names, place_rows, sort_by_concept, unite_concepts, unite_names, unite_retired
-from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
+from .records import (
+    ConceptRecord,
+    NameRecord,
+    RetiredRecord,
+    make_concepts,
+    make_names,
+    make_retired,
+    unite_lists,
+    unite_names,
+)
+from .rows import Table
+from .schemas import CONCEPTS
+from .table import Terminology
 
 # Control characters and white space, which would split words in spaCy and records in files.
 NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
-_TEXT, _TEXTS = pl.String(), pl.List(pl.String())
-_NAMES = {"id": _TEXT, "name": _TEXT, "language": _TEXT, "source": _TEXT, "term_type": _TEXT, "preferred": pl.Boolean()}
-_RETIRED = {"id": _TEXT, "replaced_by": _TEXTS, "consider": _TEXTS}
 
 
 class TerminologyBuilder:
     """Collects concepts and names, and merges records with the same id."""
 
     def __init__(self) -> None:
-        check_polars("build a terminology")
-        self._ids: dict[str, None] = {}
-        # Long columns: what each concept has of a kind, one value a row.
-        self._columns = {kind: _make_columns("id", kind) for kind in CONCEPT_SCHEMA.names()[1:]}
-        self._names, self._retired = _make_columns(*_NAMES), _make_columns(*_RETIRED)
+        # The names of each concept, and what it has of other kinds.
+        self._names: dict[str, list[NameRecord]] = {}
+        self._columns: dict[str, dict[str, list[str]]] = {kind: {} for kind in [*CONCEPTS][1:]}
+        self._retired: dict[str, list[tuple[Iterable[str], Iterable[str]]]] = {}
 
     def __contains__(self, concept_id: object) -> bool:
-        return concept_id in self._ids
+        return concept_id in self._names
 
     def add_concept(
         self,
@@ -62,8 +67,7 @@ class TerminologyBuilder:
         self._add_id(concept_id)
         for kind, values in columns.items():
             for value in filter(None, values):
-                self._columns[kind]["id"].append(concept_id)
-                self._columns[kind][kind].append(value)
+                self._columns[kind].setdefault(concept_id, []).append(value)
 
     def add_name(
         self,
@@ -94,8 +98,7 @@ class TerminologyBuilder:
                 "true or false."
             )
         self._add_id(concept_id)
-        for column, value in {"id": concept_id, **texts, "preferred": bool(preferred)}.items():
-            self._names[column].append(value)
+        self._names[concept_id].append(NameRecord(**texts, preferred=bool(preferred)))
 
     def add_retired(self, retired_id: str, *, replaced_by: Iterable[str] = (), consider: Iterable[str] = ()) -> None:
         """Add an id that no concept has any longer. The concept that took its place is found by it.
@@ -109,8 +112,7 @@ class TerminologyBuilder:
         check_text(retired_id, "retired id", retired_id)
         row = {"replaced_by": replaced_by, "consider": consider}
         lists = {kind: _list_texts(retired_id, kind, values) for kind, values in row.items()}
-        for column, value in {"id": retired_id, **lists}.items():
-            self._retired[column].append(value)
+        self._retired.setdefault(retired_id, []).append((lists["replaced_by"], lists["consider"]))
 
     def build(self, report: Mapping[str, Any] | None = None) -> Terminology:
         """Build the terminology. Duplicate names and concepts without names are dropped and counted.
@@ -123,76 +125,87 @@ class TerminologyBuilder:
 
     def assemble(self, report: Mapping[str, Any] | None = None) -> Terminology:
         """Build the terminology likewise, even if it is empty."""
-        columns = {kind: pl.DataFrame(values, {"id": _TEXT, kind: _TEXT}) for kind, values in self._columns.items()}
-        names, retired = pl.DataFrame(self._names, _NAMES), pl.DataFrame(self._retired, _RETIRED)
-        return assemble(names, columns, retired, len(self._ids), report or {})
+        named: dict[str, list[NameRecord]] = {}
+        n_read = n_empty = n_normalized = 0
+        for id_ in sorted(self._names):
+            written = self._names[id_]
+            records = [*map(_normalize, written)]
+            n_normalized += sum(new.name != old.name.strip() for new, old in zip(records, written, strict=True))
+            filled = [record for record in records if record.name]
+            n_read += len(records)
+            n_empty += len(records) - len(filled)
+            if filled:
+                named[id_] = unite_names(filled)
+        n_names = sum(map(len, named.values()))
+        dropped = {
+            "empty_names": n_empty,
+            "duplicate_names": n_read - n_empty - n_names,
+            "concepts_without_names": len(self._names) - len(named),
+            "self_parents": sum(parents.count(id_) for id_, parents in self._columns["parents"].items()),
+        }
+        report = report or {}
+        counts = {"dropped": {**report.get("dropped", {}), **dropped}, "normalized_names": n_normalized}
+        concepts = {id_: self._make_concept(id_, records) for id_, records in named.items()}
+        tables = make_concepts(concepts), make_names(named.values()), make_retired(self._list_retired(concepts))
+        return complete(*tables, {**report, **counts})
+
+    def _make_concept(self, id_: str, names: Sequence[NameRecord]) -> ConceptRecord:
+        lists = {kind: unite_lists([self._columns[kind].get(id_, ())]) for kind in self._columns}
+        # Without a canonical name, the first preferred name counts, or else the first one.
+        best = next((record for record in names if record.preferred), names[0])
+        parents = [parent for parent in lists["parents"] if parent != id_]
+        return ConceptRecord(
+            canonical_name=next(iter(lists["canonical_name"]), best.name),
+            types=lists["types"],
+            definition=next(iter(lists["definition"]), None),
+            codes=lists["codes"],
+            parents=parents,
+        )
+
+    def _list_retired(self, living: Collection[str]) -> dict[str, RetiredRecord]:
+        """Of several concepts that took an id's place, nobody knows which is meant, so they are to be considered."""
+        retired = {}
+        for id_ in sorted(self._retired.keys() - living):
+            successors, consider = (unite_lists(lists) for lists in zip(*self._retired[id_], strict=True))
+            if len(successors) == 1:
+                retired[id_] = RetiredRecord(successors[0], consider)
+            else:
+                retired[id_] = RetiredRecord(None, unite_lists([successors, consider]))
+        return retired
 
     def _add_id(self, concept_id: str) -> None:
-        if not isinstance(concept_id, str) or concept_id not in self._ids:
+        if not isinstance(concept_id, str) or concept_id not in self._names:
             check_id(concept_id)
-            self._ids[concept_id] = None
+            self._names[concept_id] = []
 
 
-def _make_columns(*columns: str) -> dict[str, list[Any]]:
-    return {column: [] for column in columns}
-
-
-def assemble(
-    names: pl.DataFrame,
-    columns: Mapping[str, pl.DataFrame],
-    retired: pl.DataFrame,
-    n_concepts: int,
-    report: Mapping[str, Any],
-) -> Terminology:
-    """Make a terminology of long tables: names, a table for each column of concepts, and retired ids, all with `id`.
-    Names are normalized. Duplicate names and concepts without names are dropped and counted."""
-    normal, n_normalized = normalize_names(names["name"])
-    given = names.with_columns(normal).filter(pl.col("name") != "")
-    ids = given["id"].unique().sort()
-    united = unite_names(sort_by_concept(place_rows(given, ids)))
-    concepts, n_self_parents = unite_concepts(ids, columns)
-    # Without a canonical name, the first preferred name counts, or else the first one.
-    best = united.sort("concept", ~pl.col("preferred"), maintain_order=True).unique(
-        "concept", keep="first", maintain_order=True
-    )
-    concepts = concepts.with_columns(pl.col("canonical_name").fill_null(best["name"]))
-    dropped = {
-        "empty_names": names.height - given.height,
-        "duplicate_names": given.height - united.height,
-        "concepts_without_names": n_concepts - len(ids),
-        "self_parents": n_self_parents,
-    }
-    counts = {"dropped": {**report.get("dropped", {}), **dropped}, "normalized_names": n_normalized}
-    return complete(concepts, united, unite_retired([_choose_successors(retired)], ids), {**report, **counts})
-
-
-def _choose_successors(retired: pl.DataFrame) -> pl.DataFrame:
-    """Of several concepts that took an id's place, nobody knows which is meant, so they are to be considered."""
-    both = pl.col("replaced_by", "consider").explode().drop_nulls().unique(maintain_order=True)
-    rows = retired.group_by("id").agg(both)
-    is_one, several = pl.col("replaced_by").list.len() == 1, pl.concat_list("replaced_by", "consider")
-    return rows.select(
-        "id",
-        replaced_by=pl.when(is_one).then(pl.col("replaced_by").list.first()),
-        consider=pl.when(is_one).then("consider").otherwise(several.list.unique(maintain_order=True)),
-    )
+def _normalize(record: NameRecord) -> NameRecord:
+    name = normalize_name(record.name)
+    # Making another record takes longest.
+    return record if name == record.name else record._replace(name=name)
 
 
 def complete(
-    concepts: pl.DataFrame,
-    names: pl.DataFrame,
-    retired: pl.DataFrame,
+    concepts: Table,
+    names: Table,
+    retired: Table,
     report: Mapping[str, Any],
-    relations: pl.DataFrame | None = None,
+    relations: Table | None = None,
+    *,
+    n_dangling: int | None = None,
 ) -> Terminology:
-    """Make a terminology of its tables, and count in its report what they have and the parents that they lack."""
-    parents = concepts["parents"].explode().drop_nulls()
-    counts = {
-        "kept": {"concepts": concepts.height, "names": names.height},
-        "dangling_parents": (~parents.is_in(concepts["id"].implode())).sum(),
-    }
-    names = names.select(NAME_SCHEMA.names())
+    """Make a terminology of its tables, and count in its report what they have and the parents that they lack, unless
+    these have been counted."""
+    if n_dangling is None:
+        n_dangling = _count_dangling(concepts)
+    counts = {"kept": {"concepts": concepts.height, "names": names.height}, "dangling_parents": n_dangling}
     return Terminology(concepts, names, retired=retired, relations=relations, report={**report, **counts})
+
+
+def _count_dangling(concepts: Table) -> int:
+    parents = concepts["parents"].child
+    ids = {*concepts["id"]} if len(parents) else ()
+    return sum(parent not in ids for parent in parents)
 
 
 def check_any(terminology: Terminology) -> Terminology:

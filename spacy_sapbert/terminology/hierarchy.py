@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..forking import kept_property, read_chunks
+from ..columns import read_chunks
+from ..forking import kept_property
 from ..ragged import count_offsets, list_owners, make_offsets, sum_lists
 
 if TYPE_CHECKING:

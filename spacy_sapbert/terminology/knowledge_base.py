@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-import polars as pl
-
 if TYPE_CHECKING:
     from .table import Terminology
 
@@ -57,13 +55,14 @@ class Aliases(Mapping[str, set[str]]):
         self._terminology = terminology
 
     def __getitem__(self, name: str) -> set[str]:
-        names = self._terminology.names.filter(pl.col("name") == name)
-        if names.is_empty():
+        names = enumerate(self._terminology.names["name"])
+        rows = [row for row, other in names if other == name]
+        if not rows:
             raise KeyError(name)
-        return set(self._terminology.concepts["id"].gather(names["concept"]).to_list())
+        return {*self._terminology.concepts["id"][self._terminology.name_concept[rows]]}
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._terminology.names["name"].unique(maintain_order=True))
+        return iter(dict.fromkeys(self._terminology.names["name"]))
 
     def __len__(self) -> int:
-        return self._terminology.names["name"].n_unique()
+        return len({*self._terminology.names["name"]})

@@ -11,11 +11,11 @@ import polars as pl
 
 from ..errors import NO_LIST
 from ..forking import check_polars
-from .builder import complete
-from .codes import Key, equal_prefix, is_cui, make_key
+from .assembly import complete_frames
+from .codes import SOURCE_SEPARATOR, Key, equal_prefix, is_cui, make_key
 from .names import place_rows, split_columns, unite_concepts, unite_names, unite_relations, unite_retired
 from .readers.lines import MAX_EXAMPLES
-from .table import SOURCE_SEPARATOR, Concept, Terminology
+from .table import Concept, Terminology
 
 # The position of a terminology in the list, and the id of one of its concepts.
 Node = tuple[int, str]
@@ -41,10 +41,14 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
     check_polars("merge terminologies")
     inputs = _list_inputs(terminologies)
     owners, links = _link(inputs if cross_references else [])
-    concepts = _stack((one.concepts.rename({"id": "own_id"}) for one in inputs), owners)
+    of_concepts = [one.concepts.to_polars() for one in inputs]
+    concepts = _stack((frame.rename({"id": "own_id"}) for frame in of_concepts), owners)
     concepts = concepts.sort("id", "place", "own_id", maintain_order=True)
-    of_names = (one.concepts["id"].gather(one.names["concept"]).alias("own_id") for one in inputs)
-    names = _stack((one.names.with_columns(ids) for one, ids in zip(inputs, of_names, strict=True)), owners)
+    of_names = (
+        one.names.to_polars().with_columns(own_id=frame["id"].gather(one.name_concept))
+        for one, frame in zip(inputs, of_concepts, strict=True)
+    )
+    names = _stack(of_names, owners)
     own = _own_prefixes(map(make_key, concepts["own_id"].to_list()), names["source"].unique().to_list())
     columns = split_columns(concepts)
     columns["codes"] = _list_codes(concepts, columns["codes"], own)
@@ -59,12 +63,13 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
         "sources": _union(inputs, "sources"),
         "semantic_types": _union(inputs, "semantic_types"),
     }
-    retired = unite_retired((terminology.retired for terminology in inputs), merged["id"]).with_columns(
+    all_retired = (terminology.retired.to_polars() for terminology in inputs)
+    retired = unite_retired(all_retired, merged["id"]).with_columns(
         _owner(pl.col("replaced_by"), owners), pl.col("consider").list.eval(_owner(pl.element(), owners))
     )
-    new_ids = (one.concepts.select(_owner(pl.col("id"), owners))["id"] for one in inputs)
-    tables = ((one.relations, ids) for one, ids in zip(inputs, new_ids, strict=True))
-    return complete(merged, merged_names, retired, report, unite_relations(tables, merged["id"]))
+    new_ids = (frame.select(_owner(pl.col("id"), owners))["id"] for frame in of_concepts)
+    tables = ((one.relations.to_polars(), ids) for one, ids in zip(inputs, new_ids, strict=True))
+    return complete_frames(merged, merged_names, retired, report, unite_relations(tables, merged["id"]))
 
 
 def _list_inputs(terminologies: object) -> list[Terminology]:
@@ -205,7 +210,7 @@ class _Lookup:
         self.terminology = terminology
         self.ids: list[str] = terminology.concepts["id"].to_list()
         keys = [make_key(concept_id) for concept_id in self.ids]
-        self.own = _own_prefixes(keys, terminology.names["source"].unique().to_list())
+        self.own = _own_prefixes(keys, terminology.names["source"].values.to_list())
         self.keys: dict[Key, set[str]] = defaultdict(set)
         self.codes: list[tuple[str, Key]] = []
         self.cuis: dict[str, set[str]] = defaultdict(set)

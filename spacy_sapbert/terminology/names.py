@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from ..text import normalize_name
-from .codes import LESSER_SCOPES
-from .storage import make_lists
-from .table import CONCEPT_SCHEMA, NAME_KEY, RELATION_SCHEMA, SOURCE_SEPARATOR
+from .codes import LESSER_SCOPES, SOURCE_SEPARATOR
+from .frames import CONCEPT_SCHEMA, RELATION_SCHEMA, make_lists
+from .schemas import NAME_KEY
 
 # Only texts with such a character or two spaces in a row can change: below U+0300, all others are in normal form C.
 _MAY_CHANGE = r"[^\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff]|  |^ | $"

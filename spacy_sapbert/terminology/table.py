@@ -11,54 +11,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import polars as pl
 
+from ..columns import TextColumn, read_chunks
 from ..errors import DAMAGED
 from ..files import pack_with, unpack_with
-from ..forking import kept_property, read_chunks
+from ..forking import kept_property
 from ..text import NIL
 from .codes import SOURCE_SEPARATOR as SOURCE_SEPARATOR
 from .display import MAX_VALUES, join_values, shorten_value, write_html, write_rows
+from .rows import Table, make_table
+from .schemas import FILES, OPTIONAL, RELATIONS, RETIRED
 from .storage import hash_tables, load_folder, save_folder
 
-_TEXT = pl.String()
-_TEXTS = pl.List(pl.String())
-CONCEPT_SCHEMA = pl.Schema(
-    {"id": _TEXT, "canonical_name": _TEXT, "types": _TEXTS, "definition": _TEXT, "codes": _TEXTS, "parents": _TEXTS}
-)
-# Language, source and term type are plain strings: Categorical and Enum columns are not mapped from a file
-# without a copy, and an Enum refuses comparison with a value that it does not hold.
-NAME_SCHEMA = pl.Schema(
-    {
-        "name": pl.String(),
-        "concept": pl.UInt32(),
-        "language": pl.String(),
-        "source": pl.String(),
-        "term_type": pl.String(),
-        "preferred": pl.Boolean(),
-    }
-)
-# Ids that no concept has any longer, the concept that took an id's place (which may be retired too), and concepts that
-# a reader should consider instead.
-RETIRED_SCHEMA = pl.Schema({"id": _TEXT, "replaced_by": _TEXT, "consider": _TEXTS})
-# Relations between concepts, by their rows: the head has the relation to the tail, as "tradename_of".
-RELATION_SCHEMA = pl.Schema({"head": pl.UInt32(), "label": pl.String(), "tail": pl.UInt32()})
-# The key of a name: a concept has each name once in each language.
-NAME_KEY = ("concept", "name", "language")
 # Finding one id takes as long as looking at this many of all ids.
 SEARCH_COST = 200
-CONCEPTS_FILE = "concepts.bin"
-NAMES_FILE = "names.bin"
-RETIRED_FILE = "retired.bin"
-RELATIONS_FILE = "relations.bin"
-FILES = {
-    CONCEPTS_FILE: CONCEPT_SCHEMA,
-    NAMES_FILE: NAME_SCHEMA,
-    RETIRED_FILE: RETIRED_SCHEMA,
-    RELATIONS_FILE: RELATION_SCHEMA,
-}
-# The files of tables that are only saved if they have rows.
-OPTIONAL = (RELATIONS_FILE,)
 # Descriptions of counts whose key in a report is not a description.
 _REASONS = {
     "language": "names in other languages",
@@ -126,51 +92,43 @@ class Terminology:
 
     def __init__(
         self,
-        concepts: pl.DataFrame,
-        names: pl.DataFrame,
+        concepts: Table,
+        names: Table,
         *,
-        retired: pl.DataFrame | None = None,
-        relations: pl.DataFrame | None = None,
+        retired: Table | None = None,
+        relations: Table | None = None,
         report: dict[str, Any] | None = None,
     ) -> None:
         """Make a terminology of consistent tables. To make it from records, use `TerminologyBuilder`."""
-        retired = pl.DataFrame(schema=RETIRED_SCHEMA) if retired is None else retired
-        relations = pl.DataFrame(schema=RELATION_SCHEMA) if relations is None else relations
-        check_tables(concepts, names, retired, relations)
-        self._concepts = concepts.rechunk()
-        self._names = names.rechunk()
-        self._retired = retired.rechunk()
-        self._relations = relations.rechunk()
+        self._concepts = concepts
+        self._names = names
+        self._retired = make_table(RETIRED) if retired is None else retired
+        self._relations = make_table(RELATIONS) if relations is None else relations
+        check_tables(concepts, names, self._retired, self._relations)
         self._report = json.loads(json.dumps(report or {}))
         self._ids = self._concepts["id"]
         self._name_strings = self._names["name"]
 
-    def __del__(self) -> None:
-        # Here, because Python keeps a pending exception apart while it calls this. polars calls back to Python when it
-        # drops a mapped column, which would otherwise replace the exception by a SystemError.
-        vars(self).clear()
-
     @property
-    def concepts(self) -> pl.DataFrame:
+    def concepts(self) -> Table:
         """The concepts, sorted by id."""
-        # A clone shares the data, and keeps in-place operations on the frame from changing the terminology.
-        return self._concepts.clone()
+        return self._concepts
 
     @property
-    def names(self) -> pl.DataFrame:
+    def names(self) -> Table:
         """The names, sorted by concept row. Names of a concept are in the order in which they were read."""
-        return self._names.clone()
+        return self._names
 
     @property
-    def retired(self) -> pl.DataFrame:
+    def retired(self) -> Table:
         """The retired ids, sorted: each with what it was `replaced_by`, if anything, and what to `consider`."""
-        return self._retired.clone()
+        return self._retired
 
     @property
-    def relations(self) -> pl.DataFrame:
+    def relations(self) -> Table:
         """The relations that a reader was asked for, sorted: `head` and `tail` are rows of `concepts`, and the head has
         the relation `label` to the tail."""
-        return self._relations.clone()
+        return self._relations
 
     @property
     def report(self) -> dict[str, Any]:
@@ -185,9 +143,8 @@ class Terminology:
     @kept_property
     def name_concept(self) -> np.ndarray:
         """The concept row of each name, as a read-only view of the table."""
-        view = self._names["concept"].to_numpy(allow_copy=False)
-        view.flags.writeable = False
-        return view
+        values: np.ndarray = self._names["concept"].to_numpy()
+        return values
 
     @kept_property
     def name_offsets(self) -> np.ndarray:
@@ -339,14 +296,15 @@ class Terminology:
         split = (code.partition(":") for code in codes)
         return tuple(code for prefix, _, code in split if prefix == source and code)
 
-    def names_of(self, row: int) -> pl.DataFrame:
+    def names_of(self, row: int) -> Table:
         """Get the rows of `names` of one concept, without copying.
 
         row (int): The concept's row in `concepts`.
-        RETURNS (pl.DataFrame): Its names.
+        RETURNS (Table): Its names.
         RAISES (IndexError): If there is no such row.
         """
-        return self._names[self._name_slice(row)]
+        place = self._name_slice(row)
+        return self._names.slice(place.start, place.stop)
 
     def concept_rows(self, name_rows: np.ndarray) -> np.ndarray:
         """Look up the concepts of many names at once.
@@ -402,11 +360,11 @@ class Terminology:
         """
         return unpack_with(partial(cls.from_disk, memory_map=False), data)
 
-    def _tables(self) -> dict[str, pl.DataFrame]:
+    def _tables(self) -> dict[str, Table]:
         tables = (self._concepts, self._names, self._retired, self._relations)
         return dict(zip(FILES, tables, strict=True))
 
-    def _saved_tables(self) -> dict[str, pl.DataFrame]:
+    def _saved_tables(self) -> dict[str, Table]:
         return {name: table for name, table in self._tables().items() if table.height or name not in OPTIONAL}
 
     def _name_slice(self, row: int) -> slice:
@@ -416,41 +374,40 @@ class Terminology:
         return slice(int(self.name_offsets[row]), int(self.name_offsets[row + 1]))
 
 
-def _search(ids: pl.Series, wanted: str) -> int | None:
+def _search(ids: TextColumn, wanted: str) -> int | None:
     row = bisect_left(ids, wanted)
     return row if row < len(ids) and ids[row] == wanted else None
 
 
-def check_tables(concepts: pl.DataFrame, names: pl.DataFrame, retired: pl.DataFrame, relations: pl.DataFrame) -> None:
+def check_tables(*tables: Table) -> None:
     """Refuse inconsistent tables, which would silently give wrong results."""
-    if reason := _find_fault(concepts, names, retired, relations):
+    if reason := _find_fault(*tables):
         raise ValueError(
             f"The tables given to Terminology don't fit together: {reason}. Use TerminologyBuilder, which "
             "sorts and checks them."
         )
 
 
-def _find_fault(
-    concepts: pl.DataFrame, names: pl.DataFrame, retired: pl.DataFrame, relations: pl.DataFrame
-) -> str | None:
-    tables = ((concepts, "concepts"), (names, "names"), (retired, "retired ids"), (relations, "relations"))
-    for (frame, what), schema in zip(tables, FILES.values(), strict=True):
-        if frame.schema != schema:
-            return f"the columns of {what} are {dict(frame.schema)}"
-        optional = ("definition", "replaced_by")
-        if nulls := [c for c in frame.columns if c not in optional and frame[c].null_count()]:
-            return f"{what} have missing values in {', '.join(nulls)}"
-    for frame, what in (tables[0], tables[2]):
-        ids = frame["id"]
-        if not (ids.slice(1) > ids.slice(0, max(0, len(ids) - 1))).all():
+def _find_fault(concepts: Table, names: Table, retired: Table, relations: Table) -> str | None:
+    tables = {"concepts": concepts, "names": names, "retired ids": retired, "relations": relations}
+    for (what, table), schema in zip(tables.items(), FILES.values(), strict=True):
+        if table.columns != [*schema]:
+            return f"the columns of {what} are {', '.join(table.columns)}"
+        if len({len(table[name]) for name in schema}) > 1:
+            return f"the columns of {what} have different lengths"
+    for what in ("concepts", "retired ids"):
+        if not tables[what]["id"].ascends():
             return f"{what} are not sorted by id, or ids repeat"
-    ids, rows = concepts["id"], names["concept"]
-    if not rows.is_sorted() or (len(rows) and rows[-1] >= len(ids)):
+    rows, heads, tails = (column.to_numpy() for column in (names["concept"], relations["head"], relations["tail"]))
+    if _descends(rows) or rows[-1:].max(initial=0) >= max(concepts.height, 1):
         return "names are not sorted by concept row, or the concept is missing"
-    ends = relations["head"], relations["tail"]
-    if not ends[0].is_sorted() or any((rows.to_numpy() >= len(ids)).any() for rows in ends):
+    if _descends(heads) or max(heads.max(initial=0), tails.max(initial=0)) >= max(concepts.height, 1):
         return "relations are not sorted by the row of the head, or a concept is missing"
     return None
+
+
+def _descends(rows: np.ndarray) -> bool:
+    return bool((rows[1:] < rows[:-1]).any())
 
 
 TerminologyReader = Callable[[], Terminology]

@@ -6,42 +6,15 @@ are not installed.
 
 import json
 import re
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
+from hiding import run_hidden
 
 README = Path(__file__).parent.parent.parent / "README.md"
-PREPARATION = """
-import importlib.metadata, socket, sys
-
-HIDDEN = {"torch", "transformers", "spacy_transformers", "pyarrow", "adapters"}
-# spaCy imports the entry points of all distributions.
-find = importlib.metadata.distributions
-importlib.metadata.distributions = lambda **how: (
-    found for found in find(**how) if found.name.lower().replace("-", "_") not in HIDDEN
-)
-
-class Blocker:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in HIDDEN:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-def refuse(*args, **kwargs):
-    raise OSError("the network is switched off for this check")
-
-sys.meta_path.insert(0, Blocker())
-socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
-"""
-
-
-def run(code):
-    """Run code without PyTorch, and return what it prints."""
-    command = [sys.executable, "-c", PREPARATION + code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+TRANSFORMERS = {"torch", "transformers", "spacy_transformers", "pyarrow", "adapters"}
+run = partial(run_hidden, TRANSFORMERS)
 
 
 def test_the_example_of_the_readme():

@@ -44,7 +44,7 @@ def test_a_string_is_linked(concepts, string, name, how, note):
 
 def test_each_clinical_drug_is_linked_to_itself(concepts):
     """In small letters, with another space, and with the words of lists."""
-    names = concepts.terminology.names.filter(pl.col("term_type").is_in(["SCD", "SBD"]))
+    names = concepts.terminology.names.to_polars().filter(pl.col("term_type").is_in(["SCD", "SBD"]))
     for name, row in names.select("name", "concept").iter_rows():
         for string in (name, name.lower(), f"{name} once daily"):
             answer = concepts.answer(string)

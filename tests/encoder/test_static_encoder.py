@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 from conftest import load_encoder, make_static, make_wordpieces
 from hypothesis import example, given, settings
@@ -18,6 +17,7 @@ from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer
 from tokenizers.normalizers import BertNormalizer
 
+from spacy_sapbert.columns import TextColumn
 from spacy_sapbert.encoder.folder import read_encoder, write_encoder
 from spacy_sapbert.encoder.settings import FOLDER
 from spacy_sapbert.encoder.shim import (
@@ -65,7 +65,7 @@ def test_vectors_are_those_of_a_naive_loop(encoder):
     np.testing.assert_allclose(vectors, [encode_naively(encoder.content, text) for text in TEXTS], atol=1e-6)
     assert np.flatnonzero(~vectors.any(axis=1)).tolist() == ZERO
     assert vectors[1].tolist() == vectors[5].tolist() == vectors[7].tolist() == vectors[9].tolist()
-    told = encoder.find_informative(encoder.tokenize_names(pl.Series(TEXTS))).tolist()
+    told = encoder.find_informative(encoder.tokenize_names(TextColumn.make(TEXTS))).tolist()
     assert np.flatnonzero(~np.array(told)).tolist() == ZERO
     assert encoder.encode([]).shape == encoder.encode_tokens([]).shape == (0, 16) and encoder.tokenize([]) == []
     sums = encoder.encode_unscaled(TEXTS)
@@ -96,7 +96,7 @@ def test_names_have_the_tokens_of_single_strings(max_length, normalize_writing, 
     @example(texts=["heart attack of the heart", "", " ", "cold  cold", "a[UNK]b x", "ΟΔΟΣ Σ"])
     @example(texts=["[unk]-x", "x" * 101, "(4'-X)_a", "fevers", "Fevers", "co\x7fld", "fievres", "Fièvre"])
     def compare(texts):
-        tokens = encoder.tokenize_names(pl.Series(texts, dtype=pl.String()))
+        tokens = encoder.tokenize_names(TextColumn.make(texts))
         assert [ids.tolist() for ids in tokens] == encoder.tokenize(texts)
 
     compare()

@@ -107,7 +107,7 @@ def test_long_names_are_enough(loinc):
     """Of a plain table, and with names of UMLS, the same tests are meant."""
     builder, umls = TerminologyBuilder(), TerminologyBuilder()
     umls.add_name("C0000001", "creatinine")
-    for id_, name in loinc.concepts.select("id", "canonical_name").iter_rows():
+    for id_, name in loinc.concepts.select("id", "canonical_name").rows():
         builder.add_name(id_, name)
         full_name = loinc[id_].names[1]
         umls.add_name(id_, f"{full_name}:" if full_name.count(":") == 4 else full_name, source="LNC", term_type="LN")

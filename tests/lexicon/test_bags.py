@@ -4,13 +4,13 @@ import itertools
 from collections import Counter
 
 import numpy as np
-import polars as pl
 import pytest
 from case_tables import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.strings import hash_string
 
+from spacy_sapbert.columns import TextColumn
 from spacy_sapbert.lexicon.bags import MOST_AROUND, MOST_IDLE, BagTable, make_key_filter
 from spacy_sapbert.lexicon.bridge import _get_classes
 from spacy_sapbert.lexicon.classes import MOST_ALTERNATIVES, count_pairs, join_classes
@@ -30,7 +30,7 @@ def make_table(names, pairs=()):
     """Make the table of names, each of a concept of its own, or of concepts with several names."""
     listed = [[entry] if isinstance(entry, str) else entry for entry in names]
     concept = np.repeat(np.arange(len(listed)), [*map(len, listed)])
-    return BagTable.build(pl.Series([name for entry in listed for name in entry], dtype=pl.String), concept, pairs)
+    return BagTable.build(TextColumn.make([name for entry in listed for name in entry]), concept, pairs)
 
 
 def find(table, text):
@@ -184,7 +184,7 @@ def test_what_is_derived_stands_for_the_first_name_there_is_unless_it_is_a_name(
     ]
     names = ["Pyrexia", "fever", "obesity", "obesity", "dyspnea", "jaundice", "icteric", "anemia", "fever"]
     concept = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8])
-    table = BagTable.build(pl.Series(names), concept, [], derived=derived)
+    table = BagTable.build(TextColumn.make(names), concept, [], derived=derived)
     others = {
         row: sorted(words for _, words, _, how in table.list_others([row]) if how == "derived")
         for row in range(len(names))
@@ -209,7 +209,7 @@ def test_derived_words_are_those_that_a_loop_lists(names, data):
     entry = st.lists(st.sampled_from("abcdefgh"), min_size=2, max_size=3)
     derived = data.draw(st.lists(entry, max_size=5))
     concept = np.arange(len(names))
-    table = BagTable.build(pl.Series(names), concept, [], derived=derived)
+    table = BagTable.build(TextColumn.make(names), concept, [], derived=derived)
     expected = {}
     for name, *words in derived:
         for word in words:
@@ -222,7 +222,7 @@ def test_derived_words_are_those_that_a_loop_lists(names, data):
 def test_other_words_for_a_whole_name_are_no_name_of_another_concept():
     synonyms = [["nephropathy", "kidney disease", "renal disease"], ["wasting", "tabes"], ["gout attack", "podagra"]]
     names = [["kidney disease", "renal disease"], "tabes", "wasting", "gout attack", "attack, gout"]
-    table = BagTable.build(pl.Series([*names[0], *names[1:]]), np.array([0, 0, 1, 2, 3, 4]), [], synonyms)
+    table = BagTable.build(TextColumn.make([*names[0], *names[1:]]), np.array([0, 0, 1, 2, 3, 4]), [], synonyms)
     assert [*table.list_others([1, 0])] == [(0, read_words("nephropathy"), (0, 0), "classes")]
     # What two concepts are called, and what one is called that has another name of the list, stay as they are.
     assert len(table.other_rows) == 1 and find(table, "podagra, nephropathy, wasting") == ["nephropathy", "wasting"]
@@ -235,7 +235,7 @@ def test_a_table_of_no_names_or_long_ones_finds_nothing():
 
 @pytest.mark.parametrize("is_name, expected", [(True, []), (False, ["wheeze"])])
 def test_an_ordinary_word_that_is_a_name_may_be_derived_from_one(is_name, expected):
-    names, derived = pl.Series(["wheezing", "wheeze"]), [["wheezing", "wheeze"]]
+    names, derived = TextColumn.make(["wheezing", "wheeze"]), [["wheezing", "wheeze"]]
     table = BagTable.build(names, np.array([0, 1]), [], derived=derived, is_name=np.array([True, is_name]))
     assert [of for _, of, *_ in table.list_others([0])] == [read_words(word) for word in expected]
 

@@ -8,6 +8,7 @@ import pytest
 from case_tables import cases
 
 from spacy_sapbert import TerminologyBuilder
+from spacy_sapbert.columns import CodedColumn
 from spacy_sapbert.lexicon.bags import BagTable
 from spacy_sapbert.lexicon.derived import read_list
 from spacy_sapbert.lexicon.find import NameFinder
@@ -106,7 +107,7 @@ def test_the_language_is_that_of_the_pipeline_or_of_most_names():
     assert find_language(names) is LANGUAGES["SPA"] is LANGUAGES["es"]
     assert find_language(names[:0]) is ENGLISH is LANGUAGES["en"]
     assert find_language(build_in("", ["one"]).names["language"]) is UNKNOWN
-    mixed = names.append(build_in("ENG", ["one", "two", "three"]).names["language"])
+    mixed = CodedColumn.make([*names, "ENG", "ENG", "ENG"])
     assert find_language(mixed) is find_language(mixed, "xx") is find_language(names, "en") is ENGLISH
     assert find_language(mixed, "es") is LANGUAGES["SPA"] and find_language(mixed, "pl") is UNKNOWN
 

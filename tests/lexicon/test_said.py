@@ -173,9 +173,7 @@ def test_words_of_the_package_are_read_as_those_of_texts():
 
 
 def assert_read_alike(phrases):
-    import polars as pl
-
-    _, offsets, words = _read_words(pl.Series(phrases, dtype=pl.String()), ENGLISH)
+    _, offsets, words = _read_words(phrases, ENGLISH)
     lists = np.split(words, offsets[1:-1])
     assert [of.tolist() for of in lists] == [scan(text).read_content().hashes.tolist() for text in phrases]
 

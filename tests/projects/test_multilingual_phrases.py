@@ -22,8 +22,8 @@ def write(path, *lines):
 
 
 def list_names(terminology):
-    rows = terminology.names.filter(pl.col("source").cast(pl.String) == project.SOURCE)
-    ids = terminology.concepts["id"].gather(rows["concept"])
+    rows = terminology.names.to_polars().filter(pl.col("source").cast(pl.String) == project.SOURCE)
+    ids = terminology.concepts.to_polars("id")["id"].gather(rows["concept"])
     return set(zip(ids, rows["language"].cast(pl.String), rows["name"], strict=True))
 
 

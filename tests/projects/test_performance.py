@@ -47,7 +47,7 @@ def small():
 
 @pytest.fixture(scope="module")
 def patterns(small):
-    return synthetic.Patterns.split(pl.concat([small.names["name"], pl.Series(["fever", "cough  x "])]))
+    return synthetic.Patterns.split(pl.Series([*small.names["name"], "fever", "cough  x "]))
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,14 @@
 
 from itertools import chain
 
-import polars as pl
 import pytest
 
+from spacy_sapbert.columns import TextColumn
 from spacy_sapbert.retrieval.encoding import ALTERATIONS, alter_names
 
-NAMES = pl.Series([f"{a} {b} {c}" for a in ("acute", "mild") for b in ("heart", "liver") for c in ("failure", "pain")])
+NAMES = TextColumn.make(
+    [f"{a} {b} {c}" for a in ("acute", "mild") for b in ("heart", "liver") for c in ("failure", "pain")]
+)
 
 
 @pytest.mark.parametrize(
@@ -20,12 +22,12 @@ NAMES = pl.Series([f"{a} {b} {c}" for a in ("acute", "mild") for b in ("heart", 
     ],
 )
 def test_names_are_altered_in_these_ways_and_no_other(name, kind, expected):
-    found = [alter_names(pl.Series([name]), kinds=[kind], seed=seed) for seed in range(200)]
+    found = [alter_names(TextColumn.make([name]), kinds=[kind], seed=seed) for seed in range(200)]
     assert set(chain(*found)) == set(filter(None, expected.split("|")))
 
 
 def test_a_word_is_exchanged_for_one_of_another_name():
-    pairs = pl.Series(["heart failure", "mild pain", "flu"])
+    pairs = TextColumn.make(["heart failure", "mild pain", "flu"])
     found = set(chain(*(alter_names(pairs, kinds=["exchanged"], seed=seed) for seed in range(200))))
     of_pairs = {"heart failure", "mild pain"}
     words = {word for name in pairs for word in name.split()}
@@ -36,8 +38,8 @@ def test_a_word_is_exchanged_for_one_of_another_name():
 
 def test_altered_names_are_drawn_by_seed_in_turns_and_are_no_names():
     found = alter_names(NAMES, 8)
-    assert found == alter_names(NAMES.cast(pl.Categorical), 8) != alter_names(NAMES, 8, seed=1)
+    assert found == alter_names(NAMES.to_list(), 8) != alter_names(NAMES, 8, seed=1)
     assert len(found) == len(set(found)) <= 8 and {1, 2, 3} <= {len(name.split()) for name in found}
-    names = pl.Series(["heart failure", "heart", "failure"])
+    names = TextColumn.make(["heart failure", "heart", "failure"])
     assert alter_names(names, kinds=["shortened", "first_word"]) == []
-    assert alter_names(pl.Series([], dtype=pl.String)) == []
+    assert alter_names(TextColumn.make([])) == []

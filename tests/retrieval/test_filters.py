@@ -48,7 +48,7 @@ EVERYTHING = (TYPES, CODES, [(source, language) for source in SOURCES for langua
 
 def naive_match(terminology: Terminology, allowed: ConceptFilter):
     matched = []
-    for name in terminology.names.iter_rows(named=True):
+    for name in terminology.names.to_polars().iter_rows(named=True):
         concept = terminology.concept(name["concept"])
         has_code = any(code.split(":", 1)[0] == allowed.coded_in and code.split(":", 1)[1] for code in concept.codes)
         matched.append(

@@ -107,7 +107,7 @@ def naive_search(terminology, encoder, text, k, reported, allowed=None, sources=
 
     def place(item):
         _, (_, is_synonym), owner, rows = item
-        row = terminology.names.row(reported.get(owner, rows[0]), named=True)
+        row = dict(zip(terminology.names.columns, terminology.names.row(reported.get(owner, rows[0])), strict=True))
         given = terminology.concept(owner)
         name, lowered = row["name"], row["name"].lower()
         is_other_case = lowered == text.lower() and not own_case_forms(name) & own_case_forms(text)

@@ -13,8 +13,12 @@ from hypothesis import strategies as st
 from rrf_files import atom, rrf_line, write_release
 
 from spacy_sapbert.terminology import Concept, Terminology, TerminologyBuilder, read_rrf
+from spacy_sapbert.terminology.frames import NAME_SCHEMA
 from spacy_sapbert.terminology.names import unite_names
-from spacy_sapbert.terminology.table import NAME_KEY, NAME_SCHEMA, summarize
+from spacy_sapbert.terminology.rows import Table
+from spacy_sapbert.terminology.schemas import NAME_KEY
+from spacy_sapbert.terminology.schemas import NAMES as KINDS
+from spacy_sapbert.terminology.table import summarize
 from spacy_sapbert.text import normalize_name
 
 NAMES = [("C3", "c"), ("C1", "a"), ("C3", "cc"), ("C2", "b"), ("C1", "aa"), ("C1", "aaa")]
@@ -198,13 +202,11 @@ def test_rows_are_looked_up_in_bulk_and_missing_ones_are_errors(small):
 
 def test_a_terminology_is_immutable_and_equal_by_content(small):
     before = small.fingerprint
-    small.concepts.drop_in_place("types")
-    small.names.drop_in_place("source")
     small.report["kept"]["concepts"] = 99
-    for array in (small.name_concept, small.name_offsets):
+    for array in (small.name_concept, small.name_offsets, small.names["preferred"].to_numpy()):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
-    assert small.concepts.width == small.names.width == 6 and small.report["kept"]["concepts"] == 3
+    assert small.report["kept"]["concepts"] == 3
     assert Terminology(small.concepts, small.names).fingerprint == before
     for twin in (pickle.loads(pickle.dumps(small)), copy.deepcopy(small), copy.copy(small)):
         assert twin == small and hash(twin) == hash(small) and twin.report == small.report
@@ -217,17 +219,28 @@ def test_a_terminology_is_immutable_and_equal_by_content(small):
 
 def test_tables_that_do_not_fit_together_are_refused(small):
     concepts, names = small.concepts, small.names
+    backwards = np.arange(names.height)[::-1]
     for tables in (
-        (concepts.reverse(), names),
-        (concepts[[0, 0, 1]], names),
-        (concepts[:2], names),
-        (concepts, names.reverse()),
-        (concepts.drop("types"), names),
-        (concepts, names.with_columns(pl.col("concept").cast(pl.Int64()))),
-        (concepts, names.with_columns(name=pl.lit(None, dtype=pl.String()))),
+        (concepts.take(np.array([2, 1, 0])), names),
+        (concepts.take(np.array([0, 0, 1])), names),
+        (concepts.slice(0, 2), names),
+        (concepts, names.take(backwards)),
+        (concepts.select("id", "canonical_name"), names),
+        (concepts.replace(types=concepts["types"][:1]), names),
     ):
         with pytest.raises(ValueError, match="don't fit together"):
             Terminology(*tables)
+
+
+def test_frames_of_other_columns_are_no_tables(small):
+    frame = small.names.to_polars()
+    assert Table.from_polars(frame, KINDS).equals(small.names)
+    for wrong, message in (
+        (frame.with_columns(pl.col("concept").cast(pl.Int64())), "has the columns"),
+        (frame.with_columns(name=pl.lit(None, dtype=pl.String())), "missing values in name"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Table.from_polars(wrong, KINDS)
 
 
 def test_a_summary_counts_concepts_names_and_what_was_dropped(tmp_path):

@@ -8,8 +8,10 @@ from rrf_files import atom, rrf_line, write_release
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, merge, read_rrf
 from spacy_sapbert.terminology.edits import add_terminology, collect_names, remove_concepts
+from spacy_sapbert.terminology.frames import RELATION_SCHEMA
 from spacy_sapbert.terminology.names import sort_relations
-from spacy_sapbert.terminology.table import RELATION_SCHEMA
+from spacy_sapbert.terminology.rows import Table, make_table
+from spacy_sapbert.terminology.schemas import RELATIONS
 
 IDS = ("C1", "C2", "C3", "C4")
 triples = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["has_part", "form_of"]), st.integers(0, 3)))
@@ -21,12 +23,13 @@ def build(rows, ids=IDS):
         builder.add_name(id_, f"name of {id_}")
     plain = builder.build()
     relations = sort_relations(pl.DataFrame(rows, RELATION_SCHEMA, orient="row"))
-    return Terminology(plain.concepts, plain.names, retired=plain.retired, relations=relations)
+    tables = {"retired": plain.retired, "relations": Table.from_polars(relations, RELATIONS)}
+    return Terminology(plain.concepts, plain.names, **tables)
 
 
 def list_triples(terminology):
     ids = terminology.concepts["id"]
-    return [(ids[head], label, ids[tail]) for head, label, tail in terminology.relations.iter_rows()]
+    return [(ids[head], label, ids[tail]) for head, label, tail in terminology.relations.rows()]
 
 
 def by_id(rows):
@@ -49,7 +52,7 @@ def test_a_release_is_read_with_the_relations_asked_for(tmp_path):
     folder = write_release(tmp_path / "release", **RELEASE)
     plain = read_rrf(folder)
     read = read_rrf(folder, relations=["tradename_of", "form_of"])
-    assert plain.relations.is_empty()
+    assert not plain.relations.height
     assert list_triples(read) == [("C2", "tradename_of", "C1"), ("C4", "form_of", "C3")]
     # All else is the same.
     assert read.names.equals(plain.names) and read.concepts.equals(plain.concepts)
@@ -86,7 +89,8 @@ def test_saving_keeps_relations(tmp_path, rows):
 def test_relations_of_concepts_that_are_not_there_are_refused():
     plain = build([])
     for rows in ([(0, "a", 4)], [(4, "a", 0)], [(1, "a", 0), (0, "a", 1)]):
-        relations = pl.DataFrame(rows, RELATION_SCHEMA, orient="row")
+        columns = dict(zip(RELATIONS, zip(*rows, strict=True), strict=True))
+        relations = make_table(RELATIONS, columns)
         with pytest.raises(ValueError, match="relations are not sorted by the row of the head, or a concept is"):
             Terminology(plain.concepts, plain.names, relations=relations)
 

@@ -5,13 +5,15 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from injection import DAMAGE, check_damage, flip_bits
 
-from spacy_sapbert.terminology import Terminology, TerminologyBuilder, storage
-from spacy_sapbert.terminology.table import FILES, OPTIONAL
+from spacy_sapbert.terminology import Terminology, TerminologyBuilder
+from spacy_sapbert.terminology.rows import Table
+from spacy_sapbert.terminology.schemas import FILES, NAMES, OPTIONAL
 
 ALWAYS = [name for name in FILES if name not in OPTIONAL]
 
@@ -62,24 +64,14 @@ def test_same_input_gives_same_bytes(tmp_path, terminology):
     Terminology.from_disk(tmp_path / "a").to_disk(tmp_path / "b")
     # The same names, but laid out in memory in another way.
     names = terminology.names
-    joined = names.select("name").join(names, on="name", maintain_order="left").select(names.columns)
+    joined = Table.from_polars(names.to_polars(), NAMES)
     Terminology(terminology.concepts, joined, report=terminology.report).to_disk(tmp_path / "c")
+    # And with texts in front of them and behind.
+    rows = np.arange(names.height)
+    around = names.take(np.concatenate([rows[-3:], rows, rows[:3]])).slice(3, 3 + names.height)
+    Terminology(terminology.concepts, around, report=terminology.report).to_disk(tmp_path / "d")
     for name in (*ALWAYS, "terminology.json"):
-        assert len({(tmp_path / folder / name).read_bytes() for folder in "abc"}) == 1, name
-
-
-def test_long_columns_are_seen_as_several_buffers(tmp_path, terminology, monkeypatch):
-    monkeypatch.setattr(storage, "STEP", 100)
-    monkeypatch.setattr(storage, "LONGEST", 200)
-    monkeypatch.setattr(storage, "PIECE", 7)
-    terminology.to_disk(tmp_path / "a")
-    loaded = Terminology.from_disk(tmp_path / "a")
-    assert loaded.names.rows() == terminology.names.rows()
-    # From several buffers, and of some of the rows, to one again.
-    part = Terminology(loaded.concepts, loaded.names.filter(loaded.names["concept"] > 5))
-    monkeypatch.undo()
-    part.to_disk(tmp_path / "b")
-    assert Terminology.from_disk(tmp_path / "b").names.rows() == part.names.rows()
+        assert len({(tmp_path / folder / name).read_bytes() for folder in "abcd"}) == 1, name
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
@@ -90,7 +82,7 @@ import os, signal, sys
 import polars as pl
 from spacy_sapbert.terminology import Terminology
 terminology = Terminology.from_disk(sys.argv[1])
-terminology.names.lazy().group_by("concept").agg(pl.col("name").str.len_bytes().sum()).collect()
+terminology.names.to_polars().lazy().group_by("concept").agg(pl.col("name").str.len_bytes().sum()).collect()
 if not os.fork():
     signal.alarm(20)
     loaded = Terminology.from_disk(sys.argv[1])

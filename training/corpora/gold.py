@@ -90,7 +90,7 @@ class KnownIds:
         self._exact: dict[Key | str, dict[str, None]] = {}
         self._plain: dict[str, dict[str, None]] = {}
         self._find_id = terminology.find_id
-        for id_, codes in terminology.concepts.select("id", "codes").iter_rows():
+        for id_, codes in terminology.concepts.select("id", "codes").rows():
             # A dictionary writes the equal ids of a concept as one; an id with a bar in it would look like two.
             for written in (id_, *id_.split(EQUAL_IDS), *codes):
                 own = {written if EQUAL_IDS in id_ and not joined else id_: None}

@@ -19,8 +19,8 @@ from spacy_sapbert.errors import NO_FILE
 from spacy_sapbert.files import check_is_file, hash_file, read_manifest
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import SourceFile
+from spacy_sapbert.terminology.schemas import FILES
 from spacy_sapbert.terminology.storage import FORMAT_VERSION, MANIFEST
-from spacy_sapbert.terminology.table import FILES
 
 from ..data.mentions import EQUAL_IDS, Mention, read_dictionary_rows, read_mentions
 from ..data.protocols import get_protocol, make_task
@@ -312,17 +312,17 @@ def read_dictionary_names(corpus: Corpus) -> list[tuple[str, str]]:
 
 def _read_terminology(corpus: Corpus) -> list[tuple[str, str]]:
     terminology = Terminology.from_disk(corpus.dictionary)
-    names = terminology.names.with_columns(pl.col("name", "source", "language").cast(pl.String))
+    names = terminology.names.to_polars().with_columns(pl.col("name", "source", "language").cast(pl.String))
     if corpus.languages:
         names = names.filter(pl.col("language").is_in(corpus.languages))
     if corpus.sources:
         names = names.filter(pl.col("source").str.split("|").list.set_intersection(corpus.sources).list.len() > 0)
-    ids = terminology.concepts["id"]
+    ids = terminology.concepts.to_polars("id")["id"]
     if corpus.codes:
         # The codes of a source, with "|" between several, and nothing for none.
         prefix = f"{corpus.codes}:"
         codes = pl.element().filter(pl.element().str.starts_with(prefix)).str.strip_prefix(prefix)
         joined = pl.col("codes").list.eval(codes).list.unique(maintain_order=True).list.join(EQUAL_IDS)
-        ids = terminology.concepts.select(joined).to_series()
+        ids = terminology.concepts.to_polars().select(joined).to_series()
     written = zip(ids.gather(names["concept"]).to_list(), names["name"].to_list(), strict=True)
     return [(joined, name) for joined, name in written if corpus.ids.fullmatch(joined)]

@@ -67,5 +67,5 @@ def remove_share(terminology: Terminology, share: float, *, seed: int = 0) -> tu
     if not 0 <= share < 1:
         raise ValueError(f"The share of concepts to take out is {share}, but has to be 0 or more and less than 1.")
     rows = np.random.default_rng(seed).permutation(len(terminology))[: round(share * len(terminology))]
-    ids = sorted(terminology.concepts["id"].gather(np.sort(rows)).to_list())
+    ids = sorted(terminology.concepts["id"][np.sort(rows)])
     return (remove_concepts(terminology, ids).terminology if ids else terminology), ids

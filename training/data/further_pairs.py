@@ -10,8 +10,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import polars as pl
-
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8
 
@@ -34,8 +32,8 @@ def read_dictionary(
     Ids that always occur together share one concept, named by all of them joined by "|"."""
     if Path(path).is_dir():
         terminology = Terminology.from_disk(path)
-        of_names = terminology.concepts["id"].gather(terminology.names["concept"])
-        rows = list(zip(of_names, terminology.names["name"].cast(pl.String), strict=True))
+        of_names = terminology.concepts["id"][terminology.name_concept]
+        rows = list(zip(of_names, terminology.names["name"], strict=True))
         source = {"name": Path(path).name, "fingerprint": terminology.fingerprint}
     else:
         file = SourceFile(path)

@@ -163,7 +163,7 @@ def sample_pairs(offsets: np.ndarray, ids: pl.Series, limit: int, seed: int) -> 
 
 def list_concept_sources(terminology: Terminology) -> pl.Series:
     """List the sources that name each concept."""
-    sources = terminology.names.select("concept", pl.col("source").str.split("|")).explode("source")
+    sources = terminology.names.to_polars().select("concept", pl.col("source").str.split("|")).explode("source")
     return list_values(sources.sort("concept", "source"), len(terminology)).list.join("|")
 
 
@@ -171,8 +171,8 @@ def write_pairs(
     terminology: Terminology, path: str | Path, *, lower_case: bool = True, limit: int = 50, seed: int = 0
 ) -> tuple[PairData, dict[str, Any]]:
     """Write a folder of pairs: all unordered pairs of a concept's names, or `limit` drawn uniformly."""
-    names = list_distinct_names(terminology.names, lower_case=lower_case)
-    ids = terminology.concepts["id"]
+    names = list_distinct_names(terminology.names.to_polars(), lower_case=lower_case)
+    ids = terminology.concepts.to_polars("id")["id"]
     concept = names["concept"].to_numpy().astype(np.int64)
     offsets = np.searchsorted(concept, np.arange(len(terminology) + 1))
     first, second = sample_pairs(offsets, ids, limit, seed)

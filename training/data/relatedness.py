@@ -26,7 +26,7 @@ class Relatedness:
 
     def __init__(self, terminology: Terminology) -> None:
         self._terminology = terminology
-        self._parents = dict(zip(*terminology.concepts.select("id", "parents"), strict=True))
+        self._parents = dict(zip(*terminology.concepts.to_polars().select("id", "parents"), strict=True))
         self._ancestors = cache(self._find_ancestors)
         self._words = cache(self._list_words)
 
@@ -112,7 +112,7 @@ def find_opposites(terminology: Terminology) -> list[tuple[str, str]]:
     A name and its opposite's name have the same normal words but one. Two concepts are not opposites if they share a
     name or a code, or one is the other's parent. Of a concept's opposites of one kind, one is drawn, by ids and names.
     """
-    table = list_distinct_names(terminology.names)
+    table = list_distinct_names(terminology.names.to_polars())
     ids = terminology.concepts["id"].to_list()
     names: dict[int, list[str]] = defaultdict(list)
     frames: dict[tuple[str, str], dict[str, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
@@ -144,7 +144,7 @@ def find_opposites(terminology: Terminology) -> list[tuple[str, str]]:
 
 def _find_shared(terminology: Terminology, names: pl.DataFrame) -> set[tuple[int, int]]:
     """Find the concepts that share a name or a code, or are parent and child: they may be the same or overlap."""
-    concepts = terminology.concepts.select("id", "codes", "parents").with_row_index("row")
+    concepts = terminology.concepts.to_polars().select("id", "codes", "parents").with_row_index("row")
     parents = concepts.explode("parents").join(concepts.select("id", parent="row"), left_on="parents", right_on="id")
     groups = [
         names.group_by("name").agg("concept")["concept"],

@@ -40,7 +40,7 @@ def split_terminology(
 ) -> tuple[Terminology, LinkingTask]:
     """Hold out concepts with all their names, before pairs are made."""
     rng = np.random.default_rng(seed)
-    names = list_distinct_names(terminology.names)
+    names = list_distinct_names(terminology.names.to_polars())
     paired, is_eligible = _find_paired(names, len(terminology))
     paired = rng.permutation(paired)
     eligible = paired[is_eligible[paired]]
@@ -59,9 +59,9 @@ def split_terminology(
 
 def make_source_task(terminology: Terminology, source: str, *, seed: int = 0) -> tuple[LinkingTask, np.ndarray]:
     """Make a task of the concepts with a name from a source, and list their rows, which training should not see."""
-    has_source = terminology.names["source"].cast(pl.String).str.split("|").list.contains(source)
-    concepts = terminology.names.filter(has_source)["concept"].unique().sort().to_numpy()
-    names = list_distinct_names(terminology.names)
+    has_source = terminology.names.to_polars("source")["source"].cast(pl.String).str.split("|").list.contains(source)
+    concepts = terminology.names.to_polars().filter(has_source)["concept"].unique().sort().to_numpy()
+    names = list_distinct_names(terminology.names.to_polars())
     # A name shared with a training concept can't be a query: training sees it.
     paired, is_eligible = _find_paired(names, len(terminology))
     asked = paired[is_eligible[paired] & np.isin(paired, concepts)]
@@ -77,7 +77,13 @@ def make_source_task(terminology: Terminology, source: str, *, seed: int = 0) ->
 
 def list_all_sources(terminology: Terminology) -> list[str]:
     """List the sources of a terminology's names."""
-    sources = terminology.names["source"].cast(pl.String).unique().str.split("|").explode().unique().sort()
+    sources = (
+        pl.Series(terminology.names["source"].values.to_list(), dtype=pl.String)
+        .str.split("|")
+        .explode()
+        .unique()
+        .sort()
+    )
     return [source for source in sources if source]
 
 
@@ -110,7 +116,7 @@ def _draw_names(names: pl.DataFrame, by: str, groups: list[str], rng: np.random.
 def _make_task(
     terminology: Terminology, queries: pl.DataFrame, dictionary: pl.DataFrame, report: dict[str, Any]
 ) -> LinkingTask:
-    ids = terminology.concepts["id"]
+    ids = terminology.concepts.to_polars("id")["id"]
     gold = [[id_] for id_ in ids.gather(queries["concept"])]
     dictionary_ids = ids.gather(dictionary["concept"]).to_list()
     return LinkingTask(queries["name"].to_list(), gold, dictionary["name"].to_list(), dictionary_ids, report=report)
@@ -118,7 +124,7 @@ def _make_task(
 
 def hold_out(terminology: Terminology, rows: np.ndarray) -> Terminology:
     """Remove concepts with all their names."""
-    return remove_concepts(terminology, terminology.concepts["id"].gather(rows).to_list()).terminology
+    return remove_concepts(terminology, terminology.concepts["id"][rows].to_list()).terminology
 
 
 def write_split(
@@ -173,7 +179,12 @@ def make_language_tasks(
 ) -> tuple[np.ndarray, dict[str, LinkingTask]]:
     """Choose concepts, and make a task for each language: their names in it, searched among the names in English."""
     lower_case = pl.col("name").str.to_lowercase()
-    names = terminology.names.select("concept", "language", lower_case).unique().sort("concept", "language", "name")
+    names = (
+        terminology.names.to_polars()
+        .select("concept", "language", lower_case)
+        .unique()
+        .sort("concept", "language", "name")
+    )
     languages = names["language"].unique().sort().to_list()
     if TARGET not in languages or len(languages) < 2:
         raise ValueError(

@@ -22,7 +22,7 @@ from .folders import hash_strings
 
 def tokenise(names: pl.Series, encoder: EncoderShim) -> TokenLists:
     """Tokenise names. A warning counts names without any token that the encoder knows."""
-    tokens = encoder.tokenize_names(names)
+    tokens = encoder.tokenize_names(names.to_list())
     if missing := int(np.count_nonzero(~encoder.find_informative(tokens))):
         warnings.warn(
             f"{missing} of {len(tokens)} strings to train on have no token that the encoder's vocabulary "

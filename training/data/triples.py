@@ -126,7 +126,7 @@ def _collect_triples(
 ) -> tuple[TripleData, Counter[str]]:
     """Return the distinct triples, sorted, and the numbers of dropped rows by reason."""
     settings = terminology.report.get("settings", {})
-    ids = terminology.concepts["id"]
+    ids = terminology.concepts.to_polars("id")["id"]
     sources = list_sources(terminology.report)
     for name, source in read_sources(folder).items():
         if source.restriction_level is not None:

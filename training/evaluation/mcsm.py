@@ -79,9 +79,9 @@ class McsmTask:
     @cached_property
     def concepts(self) -> pl.DataFrame:
         """The concepts that are compared: the columns id and types, in the order of the terminology."""
-        concepts = self.terminology.concepts.select("id", "types").with_row_index("row")
+        concepts = self.terminology.concepts.to_polars().select("id", "types").with_row_index("row")
         if self.source:
-            names = self.terminology.names
+            names = self.terminology.names.to_polars()
             has_source = names["source"].str.split(SOURCE_SEPARATOR).list.contains(self.source)
             concepts = concepts.filter(pl.col("row").is_in(names["concept"].filter(has_source).unique().implode()))
         concepts = concepts.filter(pl.col("types").list.set_intersection(list(SEMANTIC_TYPES)).list.len() > 0)

@@ -70,7 +70,7 @@ class NamePhrases:
         for key, start, end in self._matcher(doc):
             concept = int(doc.vocab.strings[key])
             best[start, end] = max(concept, best.get((start, end), concept), key=lambda row: (sizes[row], -row))
-        ids = self.terminology.concepts["id"]
+        ids = self.terminology.concepts.to_polars("id")["id"]
         spans = [Span(doc, *bounds, label="CONCEPT", kb_id=ids[concept]) for bounds, concept in best.items()]
         doc.ents = filter_spans(spans)
         return doc
@@ -254,7 +254,7 @@ def overlap(one: Bounds, other: Bounds) -> bool:
 def _list_below(terminology: Terminology, below: Sequence[str]) -> frozenset[str]:
     is_below = FilterTable(terminology).match(ConceptFilter(below=frozenset(below)))
     rows = np.unique(terminology.name_concept[is_below])
-    return frozenset(terminology.concepts["id"].gather(rows).to_list())
+    return frozenset(terminology.concepts["id"][rows])
 
 
 def score(golds: Iterable[Gold], founds: Iterable[Found]) -> list[Figure]:

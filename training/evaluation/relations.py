@@ -161,8 +161,10 @@ class RelationTask:
         encoder = system.shim
         device = resolve_device("auto")
         pad_id = encoder.source.tokenizer.pad_token_id or 0
-        rows = find_rows(pl.Series(self.data.concepts), self.terminology.concepts["id"])
-        tokens = tokenise(self.terminology.concepts["canonical_name"].gather(rows), encoder)
+        rows = find_rows(pl.Series(self.data.concepts), self.terminology.concepts.to_polars("id")["id"])
+        tokens = tokenise(
+            pl.Series(self.terminology.concepts["canonical_name"][rows].to_list(), dtype=pl.String), encoder
+        )
 
         def make_model() -> RelationModel:
             transformer = copy.deepcopy(encoder.source.transformer).float().requires_grad_(True)
@@ -272,7 +274,7 @@ def choose_triples(
     terminology: Terminology, settings: RelationTaskSettings, *, seen: Terminology | None = None
 ) -> RelationData:
     """Choose triples, and split them with the same shares of all labels."""
-    ids = terminology.concepts["id"]
+    ids = terminology.concepts.to_polars("id")["id"]
     triples = read_triples(settings.triples)
     left_out: dict[str, int] = {}
 

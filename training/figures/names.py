@@ -32,7 +32,7 @@ def list_names(
 
     The columns are id, concept (its canonical name), name and language.
     """
-    names = terminology.names
+    names = terminology.names.to_polars()
     if languages is not None:
         names = names.filter(pl.col("language").is_in(list(languages)))
     if sources is not None:
@@ -42,7 +42,9 @@ def list_names(
     names = names.with_columns(pl.col("name").str.to_lowercase())
     names = names.sort("concept", "language", ~pl.col("preferred"), maintain_order=True)
     names = names.unique(["concept", "language", "name"], keep="first", maintain_order=True)
-    id_, title = (terminology.concepts[column].gather(names["concept"]) for column in ("id", "canonical_name"))
+    id_, title = (
+        terminology.concepts.to_polars(column)[column].gather(names["concept"]) for column in ("id", "canonical_name")
+    )
     return names.select(id=id_, concept=title, name="name", language="language")
 
 
@@ -67,7 +69,7 @@ def draw_types(terminology: Terminology, names: pl.DataFrame, n: int, *, seed: i
     Concepts with several types are left out, and so are names that occur with several types.
     """
     types = pl.col("types").list
-    has_one = terminology.concepts.filter(types.len() == 1)
+    has_one = terminology.concepts.to_polars().filter(types.len() == 1)
     typed = has_one.select("id", type=types.first())
     preferred = names.unique("id", keep="first", maintain_order=True)
     table = preferred.join(typed, on="id", how="inner", maintain_order="left")

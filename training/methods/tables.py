@@ -129,7 +129,7 @@ class Teacher:
 
     def encode(self, strings: pl.Series) -> np.ndarray:
         """Encode strings: unit vectors, float32; zeros for strings of unknown tokens only."""
-        groups = group_by_tokens(strings, self.encoder)
+        groups = group_by_tokens(strings.to_list(), self.encoder)
         vectors = encode_groups(groups, self.encoder, batch_size=BATCH_SIZE, store=self.store)
         # Row -1 stands for strings of unknown tokens only.
         return np.concatenate([vectors, np.zeros_like(vectors, shape=(1, self.encoder.width))])[groups.row_of_name]
@@ -228,7 +228,7 @@ class NameLanguages(NamedTuple):
 def find_languages(names: pl.Series, terminology: Terminology, taught: str, balance: float) -> NameLanguages:
     """Find the languages of names. One that is written alike in several counts as the teacher's or as the rarest. If
     the teacher knows all, the language with most names takes the place of the teacher's."""
-    rows = terminology.names.select("language", name=pl.col("name").str.to_lowercase()).unique()
+    rows = terminology.names.to_polars().select("language", name=pl.col("name").str.to_lowercase()).unique()
     counts = rows.group_by("language").len("count")
     asked = pl.DataFrame({"name": names.str.to_lowercase()}).with_row_index("row")
     joined = asked.join(rows.join(counts, on="language"), on="name", how="left")

@@ -10,6 +10,7 @@ import polars as pl
 
 from spacy_sapbert.files import fill_folder
 from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.codes import SOURCE_SEPARATOR
 from spacy_sapbert.terminology.licences import Source, list_sources
 from spacy_sapbert.terminology.names import normalize_names
 from spacy_sapbert.terminology.readers.rrf import (
@@ -21,7 +22,7 @@ from spacy_sapbert.terminology.readers.rrf import (
     XREF,
 )
 from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
-from spacy_sapbert.terminology.table import NAME_KEY, SOURCE_SEPARATOR
+from spacy_sapbert.terminology.schemas import NAME_KEY
 
 # A pipe ends a field and a line end ends a row; the format cannot escape either.
 BREAKS = r"[|\n\r]"
@@ -78,7 +79,7 @@ def write_rrf(
     """
     if unwritable not in ("raise", "replace"):
         raise ValueError(f"unwritable is {unwritable!r}, but has to be 'raise' or 'replace'.")
-    frames = dict(concepts=terminology.concepts, names=terminology.names, retired=terminology.retired)
+    frames = {name: getattr(terminology, name).to_polars() for name in ("concepts", "names", "retired")}
     replaced = {}
     if unwritable == "replace":
         replaced = _replace_unwritable(frames)

@@ -1,6 +1,7 @@
 """One pipeline for several languages: read names of a release, link sentences, and check the pipeline's package."""
 
 import sys
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -78,7 +79,7 @@ def read(rrf: Path, names: str, sentences: str, assets: Path, tradenames: str = 
         terminology.to_disk(folder / "terminology")
         patterns = [{"label": "CONCEPT", "pattern": mention} for mention in mentions]
         srsly.write_json(folder / "patterns.json", patterns)
-    counts = terminology.names["language"].value_counts(sort=True).rows()
+    counts = Counter(terminology.names["language"]).most_common()
     listed = ", ".join(f"{language} {n:,}" for language, n in counts)
     msg.good(f"{len(terminology):,} concepts with names in {listed}; {len(mentions):,} patterns in {assets}")
 

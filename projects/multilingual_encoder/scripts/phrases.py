@@ -48,10 +48,10 @@ def read_phrases(path: Path) -> dict[str, list[tuple[str, list[str]]]]:
 
 def find_concepts(terminology: Terminology) -> dict[str, str]:
     """Find the concept of each English name in small letters that no other concept has."""
-    names = terminology.names.filter(pl.col("language") == "ENG")
+    names = terminology.names.to_polars().filter(pl.col("language") == "ENG")
     names = names.select(pl.col("name").str.to_lowercase(), "concept").unique()
     single = names.filter(pl.col("name").is_unique())
-    ids = terminology.concepts["id"].gather(single["concept"])
+    ids = terminology.concepts.to_polars("id")["id"].gather(single["concept"])
     return dict(zip(single["name"], ids, strict=True))
 
 

@@ -1,6 +1,7 @@
 """Make the bridge that the reranker decides with: names of diseases and phenotypes, how many descendants their
 concepts have, and words that tell siblings apart."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import combinations
@@ -77,8 +78,10 @@ def list_entries(terminology: Terminology, kept: np.ndarray) -> tuple[np.ndarray
 def list_contrasts(terminology: Terminology, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """List the words that tell siblings apart, and the pairs of them that stand for one another all the same."""
     # Series of numbered names would count as many contexts.
-    is_used = kept[terminology.name_concept] & ~terminology.names["name"].str.contains(r"\d").to_numpy()
-    names = terminology.names["name"].filter(is_used)
+    has_digit = re.compile(r"\d").search
+    is_plain = np.array([has_digit(name) is None for name in terminology.names["name"]])
+    is_used = kept[terminology.name_concept] & is_plain
+    names = terminology.names["name"][np.flatnonzero(is_used)]
     concept = terminology.name_concept[is_used].astype(np.int64)
     of_names = read_names(names)
     spell = make_speller(names, of_names)

@@ -55,8 +55,8 @@ def main(rrf: Path, output: Path) -> None:
     """Write synonyms_es.txt and others: on a line the names of a concept, and how its English names are spelt."""
     codes = [code for code, _ in SPELLINGS.values()]
     terminology = read_rrf(rrf, languages=["ENG", *codes], semantic_types=DISORDERS)
-    ids = terminology.concepts["id"].gather(terminology.names["concept"])
-    names = terminology.names
+    ids = terminology.concepts["id"][terminology.name_concept]
+    names = terminology.names.to_polars()
     of_language: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for id_, name, language in zip(ids, names["name"], names["language"], strict=True):
         of_language[language][id_].append(name)

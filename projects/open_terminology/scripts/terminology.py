@@ -140,7 +140,7 @@ def list_relations(terminologies: Path, merged: Terminology) -> Iterator[Relatio
     """List the relations of all ontologies, between concepts of the merged terminology. A term that several concepts
     have as a code, and none as its id, keeps its own id, which no concept has."""
     concepts: dict[str, set[str]] = {}
-    for id_, codes in merged.concepts.select("id", "codes").iter_rows():
+    for id_, codes in merged.concepts.select("id", "codes").rows():
         for code in codes:
             concepts.setdefault(code, set()).add(id_)
     ids = set(merged.concepts["id"])

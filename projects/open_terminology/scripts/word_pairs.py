@@ -1,9 +1,11 @@
 """Learn which words and which whole names stand for one another, for the lists that the matcher comes with."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import typer
 
 from spacy_sapbert.files import write_whole
@@ -30,7 +32,7 @@ def list_synonyms(rrf: Path, sources: Iterable[str]) -> list[list[str]]:
     by_words: dict[str, dict[tuple[str, ...], list[str]]] = defaultdict(lambda: defaultdict(list))
     for source in sources:
         terminology = read_rrf(rrf, languages=["ENG"], sources=[source])
-        ids = terminology.concepts["id"].gather(terminology.names["concept"])
+        ids = terminology.concepts["id"][terminology.name_concept]
         of_source: dict[tuple[str, tuple[str, ...]], str] = {}
         for id_, name in zip(ids, terminology.names["name"], strict=True):
             of_source.setdefault((id_, tuple(sorted(list_words(name)))), name)
@@ -51,8 +53,9 @@ def main(rrf: Path, output: Path) -> None:
     the names of a concept on a line."""
     terminology = read_rrf(rrf, languages=["ENG"])
     # Series of numbered names would count as many contexts.
-    is_used = ~terminology.names["name"].str.contains(r"\d").to_numpy()
-    names = terminology.names["name"].filter(is_used)
+    has_digit = re.compile(r"\d").search
+    is_used = np.array([has_digit(name) is None for name in terminology.names["name"]])
+    names = terminology.names["name"][np.flatnonzero(is_used)]
     concept = terminology.name_concept[is_used]
     of_names = read_names(names)
     spell = make_speller(names, of_names)

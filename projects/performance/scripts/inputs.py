@@ -125,7 +125,7 @@ def prepare(
     threads: int = 0,
 ) -> None:
     """Prepare output/run: names, mentions (files with commas between them; empty for misspelt names), the pipeline."""
-    import polars as pl
+    import numpy as np
     import srsly
 
     from spacy_sapbert.files import fill_folder
@@ -137,7 +137,7 @@ def prepare(
     described = describe(PACKAGES, [names_path, *mention_paths], threads)
     terminology = read_names(names_path)
     if limit:
-        kept = terminology.names.filter(pl.int_range(pl.len()).shuffle(seed=seed) < limit)
+        kept = terminology.names.take(np.sort(np.random.default_rng(seed).permutation(terminology.n_names)[:limit]))
         terminology = Terminology(terminology.concepts, kept, retired=terminology.retired, report=terminology.report)
     found = [mention for path in mention_paths for mention in read_mentions(path)]
     if not mention_paths:

@@ -209,7 +209,7 @@ def _link_and_wait(given: dict[str, Any], barrier: Any) -> None:
     import spacy
 
     linker = spacy.load(Path(given["work"], "pipeline")).get_pipe("sapbert_linker")
-    linker.find(given["real"] or linker.terminology.names["name"].head(BATCH).to_list())
+    linker.find(given["real"] or linker.terminology.names["name"][:BATCH].to_list())
     barrier.wait()
     barrier.wait()
 

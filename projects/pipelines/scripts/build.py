@@ -162,7 +162,7 @@ def build(terminology: Terminology, plan: dict[str, Any], recogniser: str = "") 
     nlp.add_pipe("terminology_matcher", config={"label": plan["label"]})
     if recogniser and "recogniser" in plan:
         add_recogniser(nlp, plan, recogniser)
-    types = sorted({*plan.get("types", ())}.intersection(terminology.concepts["types"].explode()))
+    types = sorted({*plan.get("types", ())}.intersection(terminology.concepts["types"].child.values))
     filters = {key: find_roots(terminology, plan[key]) for key in ("below", "not_below") if key in plan}
     if not (types or filters["below"]):
         advice = "Check that the file holds this ontology"
@@ -203,11 +203,12 @@ def leave_out(terminology: Terminology, filters: dict[str, list[str]]) -> Termin
     the matcher tells that "skin" is no *Skin Diseases*. So do canonical names, because the matcher looks up how many
     concepts have a word in their names."""
     is_allowed = FilterTable(terminology).match(ConceptFilter(**filters))
-    names = terminology.names["name"]
-    keys = make_keys(names.to_list())
-    is_canonical = names == terminology.concepts["canonical_name"].gather(terminology.names["concept"])
-    is_kept = is_allowed | np.isin(keys, keys[is_allowed]) | is_canonical.to_numpy()
-    rows = terminology.names.filter(is_kept)
+    names = terminology.names["name"].to_list()
+    keys = make_keys(names)
+    canonical_names = terminology.concepts["canonical_name"][terminology.name_concept]
+    is_canonical = [name == canonical for name, canonical in zip(names, canonical_names, strict=True)]
+    is_kept = is_allowed | np.isin(keys, keys[is_allowed]) | np.array(is_canonical)
+    rows = terminology.names.take(np.flatnonzero(is_kept))
     report = {**terminology.report, "kept": {"concepts": len(terminology), "names": rows.height}}
     return Terminology(terminology.concepts, rows, retired=terminology.retired, report=report)
 
@@ -215,7 +216,7 @@ def leave_out(terminology: Terminology, filters: dict[str, list[str]]) -> Termin
 def find_roots(terminology: Terminology, wanted: list[str]) -> list[str]:
     """Find roots by their ids or codes. Merged ontologies have other ids, and some roots may be missing."""
     keys = {*map(make_key, wanted)}
-    rows = terminology.concepts.select("id", "codes").iter_rows()
+    rows = terminology.concepts.select("id", "codes").rows()
     return [id_ for id_, codes in rows if not keys.isdisjoint(map(make_key, (id_, *codes)))]
 
 

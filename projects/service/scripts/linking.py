@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict
+from operator import itemgetter
 from typing import Annotated, Any, NamedTuple
 
 from corrections import UNKNOWN_ID, OffsetRequest, list_gold
@@ -165,8 +166,9 @@ def find_output_id(linker: SapbertLinker, concept_id: str) -> str | None:
 def list_children(retriever: Retriever, row: int) -> list[dict[str, str]]:
     """List the children of a concept by their names."""
     rows = retriever.filters.hierarchy.find_children(row)
-    concepts = retriever.terminology.concepts[rows].select("id", "canonical_name")
-    return concepts.sort("canonical_name", "id").to_dicts()
+    concepts = retriever.terminology.concepts
+    children = ({"id": concepts["id"][row], "canonical_name": concepts["canonical_name"][row]} for row in rows.tolist())
+    return sorted(children, key=itemgetter("canonical_name", "id"))
 
 
 def add_linking(app: FastAPI, worker: Worker, workspace: Workspace) -> None:
@@ -232,7 +234,5 @@ def add_concepts(app: FastAPI, worker: Worker) -> None:
 
     @app.get("/types")
     async def types() -> list[dict[str, str]]:
-        identifiers = (
-            worker.served.linker.terminology.concepts["types"].explode().drop_nulls().unique().sort().to_list()
-        )
+        identifiers = worker.served.linker.terminology.concepts["types"].child.values.to_list()
         return [{"id": type_, "name": name_type(type_)} for type_ in identifiers]

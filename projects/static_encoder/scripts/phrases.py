@@ -83,7 +83,7 @@ def read_names(terminologies: str) -> pl.DataFrame:
     n = 0
     for path in map(Path, terminologies.split(",")):
         terminology = read_obo(path) if path.suffix == ".obo" else Terminology.from_disk(path)
-        tables.append(terminology.names.select(fold("name"), concept=pl.col("concept").cast(pl.Int64) + n))
+        tables.append(terminology.names.to_polars().select(fold("name"), concept=pl.col("concept").cast(pl.Int64) + n))
         n += len(terminology)
     return pl.concat(tables).unique(maintain_order=True)
 

@@ -12,8 +12,10 @@ import polars as pl
 from pydantic import Field
 
 from ...errors import warn
+from ...forking import check_polars
 from ...settings import OnMalformed, Settings, Strings
-from ..builder import assemble, check_any
+from ..assembly import assemble
+from ..builder import check_any
 from ..licences import Source
 from ..table import Terminology
 from .lines import SourceFile, check_values, make_factory, report_files, takes_settings
@@ -77,6 +79,7 @@ def read_athena(path: Path, settings: AthenaSettings) -> Terminology:
     RAISES (ValueError): If a file is not as Athena hands it out, a row is malformed and `errors` is "raise", or a
         setting names nothing in the files.
     """
+    check_polars("read a terminology")
     folder = _Folder(path, settings.errors)
     dropped = Counter[str]()
     rows = _read_concepts(folder, settings.vocabularies)

@@ -7,6 +7,7 @@ import functools
 import gzip
 import hashlib
 import io
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,6 @@ from pydantic import BaseModel, ValidationError
 
 from ...errors import CUT_SHORT, warn
 from ...files import check_is_file
-from ...forking import check_polars
 from ...settings import OnMalformed, Settings, with_settings
 
 if TYPE_CHECKING:
@@ -219,8 +219,7 @@ def finish(
     source.warn()
     report = {**report_files([source], read, dropped), "source_version": version, **more}
     terminology = builder.build(report)
-    ids = terminology.concepts["id"]
-    if len(odd := ids.filter(ids.str.contains(NOT_AN_ID))):
+    if odd := [*filter(re.compile(NOT_AN_ID).search, terminology.concepts["id"])]:
         message = (
             f"{source.path}: {len(odd):,} ids look like dates or decimal numbers, such as {odd[0]!r}. A spreadsheet or "
             "a data frame has probably changed them. Make the file again, with ids as text."
@@ -282,7 +281,6 @@ def takes_settings(
     def decorate(read: Callable[[Path, S], Terminology]) -> Callable[Concatenate[str | Path, P], Terminology]:
         @functools.wraps(read)
         def read_with(path: str | Path, *args: P.args, **values: P.kwargs) -> Terminology:
-            check_polars("read a terminology")
             return read(Path(path), cast(S, cls.read(values, f"`{read.__name__}`")))
 
         # Not positional-only: configs give the path by its name.

@@ -13,8 +13,10 @@ import polars as pl
 from pydantic import Field
 
 from ...errors import warn
+from ...forking import check_polars
 from ...settings import OnMalformed, Settings, Strings
-from ..builder import assemble, check_any
+from ..assembly import assemble
+from ..builder import check_any
 from ..codes import LANGUAGES
 from ..licences import STRICTEST, Source
 from ..table import Terminology
@@ -88,6 +90,7 @@ def read_rf2(path: Path, settings: Rf2Settings) -> Terminology:
     RAISES (ValueError): If the folder holds a Full or Delta release only, or files of two releases; if a row is
         malformed and `errors` is "raise"; or if a setting names nothing in the release.
     """
+    check_polars("read a terminology")
     release, dropped = _Release(path, settings.errors), Counter[str]()
     concepts = release.table("Concept")
     current, retired = (concepts.filter(pl.col("active") == flag)["id"] for flag in "10")

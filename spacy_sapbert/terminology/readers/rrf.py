@@ -15,11 +15,13 @@ import polars as pl
 from pydantic import Field
 
 from ...errors import CUT_SHORT, warn
+from ...forking import check_polars
 from ...progress import say
 from ...ragged import count_offsets, list_owners, make_offsets, take_lists
 from ...settings import OnMalformed, Settings, Strings, Suppressed, TradenameDirection, Tradenames
 from ...text import NIL
 from ..builder import NOT_IN_ID
+from ..frames import NAME_SCHEMA
 from ..licences import STRICTEST, Source
 from ..names import (
     find_repeated,
@@ -31,7 +33,9 @@ from ..names import (
     sort_relations,
     unite_names,
 )
-from ..table import NAME_KEY, NAME_SCHEMA, Terminology
+from ..rows import Table
+from ..schemas import CONCEPTS, NAME_KEY, NAMES, RELATIONS, RETIRED
+from ..table import Terminology
 from .lines import check_values, make_factory, takes_settings
 from .rrf_lines import GIVES, RXNORM, RrfFolder, follow_merges, list_retired, remap
 
@@ -131,6 +135,7 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
     RAISES (FileNotFoundError): If there is no MRCONSO.
     RAISES (ValueError): If files are damaged or inconsistent, or no atom passes the filters.
     """
+    check_polars("read a terminology")
     folder = RrfFolder(path, errors=settings.errors)
     sources = read_sources(folder)
     atoms, counts = read_atoms(folder, settings, sources)
@@ -177,7 +182,13 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
     }
     _say_dropped(folder, counts, settings.languages)
     kept = _keep_relations(pairs, settings.relations)
-    return Terminology(concepts, names, retired=retired, relations=kept, report=report)
+    return Terminology(
+        Table.from_polars(concepts, CONCEPTS),
+        Table.from_polars(names, NAMES),
+        retired=Table.from_polars(retired, RETIRED),
+        relations=Table.from_polars(kept, RELATIONS),
+        report=report,
+    )
 
 
 def _say_dropped(folder: RrfFolder, counts: AtomCounts, languages: Strings | None) -> None:

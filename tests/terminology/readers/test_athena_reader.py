@@ -39,7 +39,7 @@ def names_of(terminology):
 
 
 def list_retired(terminology):
-    return {id_: (successor, consider) for id_, successor, consider in terminology.retired.iter_rows()}
+    return {id_: (successor, consider) for id_, successor, consider in terminology.retired.to_polars().iter_rows()}
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
@@ -49,7 +49,7 @@ def test_a_download_becomes_a_terminology(tmp_path, ending):
     assert infarct.names == ('Acute "heart" attack', "NA", "Acute MI", "Infarto")
     assert infarct.canonical_name == 'Acute "heart" attack' and infarct.types == ("Condition",)
     assert infarct.codes == ("SNOMED:57054005",) and infarct.parents == (DISEASE,)
-    rows = terminology.names_of(terminology.row(INFARCT)).drop("concept").rows()
+    rows = terminology.names_of(terminology.row(INFARCT)).to_polars().drop("concept").rows()
     assert rows[0] == ('Acute "heart" attack', "ENG", "SNOMED", "Disorder", True)
     assert rows[-1] == ("Infarto", "SPA", "SNOMED", "", False)
     assert terminology[ANTERIOR].parents == (INFARCT,) and terminology[DISEASE].parents == ()

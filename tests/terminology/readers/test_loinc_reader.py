@@ -26,7 +26,7 @@ def test_names_parts_and_ranks_are_read(tmp_path):
     terminology = read(tmp_path, make_row(1, CREATININE, **more), make_row(2, HEMOGLOBIN, COMMON_TEST_RANK="0"))
     concept = terminology[FIRST]
     assert concept.types == ("CHEM",) and concept.codes == (f"LNC:{FIRST}",) and concept.definition.endswith("mostly.")
-    names = terminology.names.filter(concept=0).select("name", "term_type", "preferred", "source").rows()
+    names = terminology.names.to_polars().filter(concept=0).select("name", "term_type", "preferred", "source").rows()
     long_name, full_name = concept.canonical_name, ":".join(CREATININE).removesuffix(":")
     kinds = {long_name: "LC", full_name: "LN 7", "Crea SerPl": "OSN", "Creatinine": "DN"}
     kinds["Creatinine, Blood"] = "BROAD consumer name"
@@ -45,7 +45,7 @@ def test_retired_codes_are_found_by_what_took_their_place(tmp_path):
     fourth = make_code(4)
     terminology = read(tmp_path, *rows, maps=[(SECOND, FIRST), (THIRD, FIRST), (THIRD, fourth)])
     assert len(terminology) == 2 and terminology.find_id(SECOND) == FIRST and terminology.find_id(THIRD) is None
-    assert terminology.retired.filter(id=THIRD)["consider"].to_list() == [[FIRST, fourth]]
+    assert terminology.retired.to_polars().filter(id=THIRD)["consider"].to_list() == [[FIRST, fourth]]
     dropped = terminology.report["dropped"]
     assert (dropped["deprecated_codes"], dropped["discouraged_codes"]) == (1, 1)
     assert terminology.report["codes_with_copyright_notice"] == 1

@@ -43,7 +43,7 @@ def test_a_release_becomes_a_terminology(tmp_path, ending):
     # Only the last brackets are the tag.
     assert terminology[ATTACK].names == ("Severe asthma attack", "Attack (severe) of asthma")
     assert terminology[ATTACK].types == ("disorder",) and terminology[ATTACK].parents == (ASTHMA, ROOT)
-    rows = terminology.names_of(terminology.row(ATTACK)).drop("concept").rows()
+    rows = terminology.names_of(terminology.row(ATTACK)).to_polars().drop("concept").rows()
     assert rows == [
         ("Severe asthma attack", "ENG", "SNOMEDCT_US", "PT", True),
         ("Attack (severe) of asthma", "ENG", "SNOMEDCT_US", "FN", False),
@@ -97,7 +97,7 @@ def test_preferred_terms_follow_the_dialect_and_languages_the_setting(tmp_path):
 
     def read(**settings):
         terminology = read_rf2(folder, **settings)
-        names = terminology.names_of(terminology.row(EDEMA)).filter("preferred")
+        names = terminology.names_of(terminology.row(EDEMA)).to_polars().filter("preferred")
         return terminology[EDEMA].canonical_name, set(names["name"]), terminology[EDEMA].types
 
     assert read() == ("Edema", {"Edema", "Oedema", "hinchazón"}, ("finding",))
@@ -133,7 +133,7 @@ def test_only_safe_associations_replace_a_retired_concept(tmp_path):
     release.associate(rf2.SAME_AS, "100000006", ASTHMA, active="0")
     release.associate(rf2.SAME_AS, EDEMA, ASTHMA)
     terminology = read_rf2(release.write(tmp_path))
-    consider = dict(terminology.retired.select("id", "consider").iter_rows())
+    consider = dict(terminology.retired.select("id", "consider").rows())
     assert consider == {id_: of for id_, (_, _, of) in cases.items()}
     assert {id_: terminology.find_id(id_) for id_ in cases} == {id_: now for id_, (_, now, _) in cases.items()}
     # One that is in use is not retired.

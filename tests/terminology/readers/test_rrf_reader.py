@@ -72,7 +72,7 @@ def test_names_are_those_of_a_plain_loop(tmp_path, lines, suppressed, lower_case
     ids = terminology.concepts["id"].to_list()
     assert ids == sorted(expected)
     found = {i: {} for i in ids}
-    for name, row, language, source, _, _ in terminology.names.iter_rows():
+    for name, row, language, source, _, _ in terminology.names.to_polars().iter_rows():
         found[ids[row]][name, language] = source.split("|")
     assert found == expected
     assert [list(found[i]) for i in ids] == [list(expected[i]) for i in ids]  # in the order of the file
@@ -135,7 +135,7 @@ def test_what_a_release_says_of_a_concept(tmp_path):
     assert fever.codes == ("MSHGER:D1", "MSH:D1", "HPO:HP:1")
     assert fever.parents == ("C1",)
     assert terminology["C3"].parents == ("C1", "C2")
-    names = {row[0]: row[2:] for row in terminology.names.iter_rows()}
+    names = {row[0]: row[2:] for row in terminology.names.to_polars().iter_rows()}
     assert names["Fever"] == ("ENG", "MSH|HPO", "PT", True)
     assert names["child"] == ("ENG", "MSH", "PT", False)
     report = terminology.report
@@ -444,7 +444,7 @@ def test_rxnorm_is_read_as_it_is(tmp_path):
     assert [rxnorm[id_].canonical_name for id_ in ("161", "202433")] == ["Acetaminophen", "TYLENOL"]
     assert rxnorm["161"].parents == ("5",) and rxnorm["161"].types == ("T121",)
     assert set(rxnorm["161"].codes) == {"VANDF:161", "RXNORM:161"}
-    assert rxnorm.names.filter(pl.col("preferred"))["name"].to_list() == ["Acetaminophen", "Tylenol"]
+    assert rxnorm.names.to_polars().filter(pl.col("preferred"))["name"].to_list() == ["Acetaminophen", "Tylenol"]
     report = rxnorm.report
     assert report["read"]["RXNCONSO"] == 6 and report["sources"]["MMSL"]["restriction_level"] == 1
     assert rxnorm.retired.rows() == [("1", "161", []), ("2", None, ["161", "5"]), ("3", None, [])]

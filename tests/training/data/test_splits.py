@@ -120,7 +120,7 @@ def test_concepts_and_sources_are_held_out_as_by_a_naive_loop(drawn, n, more, se
     else:
         task, rows = make_source_task(terminology, "CL", seed=seed)
         assert check(task, of_source) == eligible & of_source
-        assert set(terminology.concepts["id"].gather(rows)) == of_source
+        assert set(terminology.concepts.to_polars("id")["id"].gather(rows)) == of_source
 
 
 @given(st.lists(BY_LANGUAGE, min_size=2, max_size=7), st.integers(0, 5), st.integers(0, 2), st.integers(0, 9))
@@ -138,7 +138,7 @@ def test_questions_by_language_are_those_of_a_naive_loop(drawn, more, max_querie
         return
     options = {"held_out": n, "dictionary": more and n + more, "max_queries": max_queries, "seed": seed}
     rows, tasks = make_language_tasks(terminology := build(names, "language"), **options)
-    asked = set(terminology.concepts["id"].gather(rows))
+    asked = set(terminology.concepts.to_polars("id")["id"].gather(rows))
     assert len(asked) == n and asked <= eligible
     for language in ("FRE", "GER"):
         with_question = [concept for concept in sorted(asked) if questions[concept, language]]

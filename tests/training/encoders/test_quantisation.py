@@ -1,11 +1,11 @@
 """Making a static encoder of a table: 8-bit rows, and tables that can't be quantised."""
 
 import numpy as np
-import polars as pl
 import pytest
 from conftest import make_static, make_wordpieces
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from spacy_sapbert.columns import TextColumn
 from spacy_sapbert.encoder.shim import EncoderShim
 from training.encoders.export import quantise, write_static_encoder
 
@@ -50,7 +50,7 @@ def test_an_unknown_token_that_is_not_special_does_not_count():
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
     encoder = EncoderShim({})
     encoder.set_source(quantise(backend, np.ones((3, 2))))
-    told = encoder.find_informative(encoder.tokenize_names(pl.Series(["fever", "cold", "fever cold"]))).tolist()
+    told = encoder.find_informative(encoder.tokenize_names(TextColumn.make(["fever", "cold", "fever cold"]))).tolist()
     assert told == [False, True, True]
     with pytest.raises(ValueError, match="gaps"):
         quantise(Tokenizer(models.WordLevel({"odd": 0, "cold": 2}, unk_token="odd")), np.ones((2, 2)))

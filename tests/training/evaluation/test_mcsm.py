@@ -36,7 +36,7 @@ def measure(vectors, terminology, k=40, **settings):
 def naive(terminology, vectors, k, wanted):
     """Follow the formula, one concept and one neighbour at a time."""
     table = dict(zip(vectors.keys, vectors.vectors.astype(float), strict=True))
-    types = dict(terminology.concepts.select("id", "types").iter_rows())
+    types = dict(terminology.concepts.select("id", "types").rows())
     ids = [c for row, c in enumerate(types) if wanted(row) and set(types[c]) & set(SEMANTIC_TYPES)]
     known = [concept for concept in ids if concept in table]
     scores = {}

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
 from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
+from spacy_sapbert.terminology.rows import Table
+from spacy_sapbert.terminology.schemas import CONCEPTS
 from training.release.rrf import write_rrf
 
 
@@ -30,7 +32,8 @@ def rows(folder: Path, name: str) -> list[dict[str, str]]:
 def without_unknown_parents(terminology: Terminology) -> Terminology:
     ids = terminology.concepts["id"].to_list()
     parents = pl.col("parents").list.eval(pl.element().filter(pl.element().is_in(ids)))
-    return Terminology(terminology.concepts.with_columns(parents), terminology.names)
+    concepts = Table.from_polars(terminology.concepts.to_polars().with_columns(parents), CONCEPTS)
+    return Terminology(concepts, terminology.names)
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import polars as pl
 import spacy
 from pydantic import Field, PrivateAttr
 from spacy.tokens import Span
 from typing_extensions import Self
 
+from spacy_sapbert.columns import TextColumn
 from spacy_sapbert.encoder.shim import EncoderShim, make_huggingface_loader
 from spacy_sapbert.encoder.transformer import resolve_device
 from spacy_sapbert.files import hash_file
@@ -163,11 +163,11 @@ class LinkerSystem(System):
         return pad(matches, k)
 
 
-def store_vectors(names: pl.Series, embeddings: Embeddings, folder: str) -> None:
+def store_vectors(names: TextColumn, embeddings: Embeddings, folder: str) -> None:
     """Store the vectors of names where a linker looks for them, so that names are encoded once for all systems."""
     groups = group_by_tokens(names, embeddings.encoder)
     rows, first = np.unique(groups.row_of_name, return_index=True)
-    named = names.gather(first[rows >= 0]).to_list()
+    named = names[first[rows >= 0]].to_list()
     VectorStore(folder, embeddings.encoder).add(groups.keys, embeddings.take(named))
 
 

@@ -177,7 +177,7 @@ def find_vectors(system: Any, terminology: Terminology, ids: Sequence[str]) -> t
     if "take" in system.gives:
         vectors, is_known = system.take(ids)
     else:
-        concepts = terminology.concepts
+        concepts = terminology.concepts.to_polars()
         rows = find_rows(pl.Series(ids, dtype=pl.String()), concepts["id"])
         vectors, is_known = system.encode(concepts["canonical_name"].gather(rows).to_list())
     if not is_known.any():

@@ -64,7 +64,7 @@ class SynonymTable(ConceptNames):
 
 def choose_names(terminology: Terminology, data: NameData, path: str) -> pl.DataFrame:
     """List the names to learn from: concept, name and language."""
-    names = terminology.names.select("concept", "name", "language")
+    names = terminology.names.to_polars().select("concept", "name", "language")
     languages = sorted(names["language"].unique())
     if data.languages != ("all",):
         if missing := sorted(set(data.languages) - set(languages)):
@@ -96,7 +96,7 @@ def number_names(names: pl.DataFrame, terminology: Terminology) -> dict[str, Any
     concept_of = find_rows(atoms["concept"], concepts)
     return {
         "names": distinct,
-        "concepts": terminology.concepts["id"].gather(concepts),
+        "concepts": terminology.concepts.to_polars("id")["id"].gather(concepts),
         "name_rows": find_rows(atoms["name"], distinct),
         "offsets": np.searchsorted(concept_of, np.arange(len(concepts) + 1)).astype(np.int64),
         "report": {"concepts": len(concepts), "names": len(atoms), "names_by_language": by_language},
@@ -110,7 +110,7 @@ def load_graph(paths: CoderPaths, data: CoderData) -> Graph:
     triples = read_triples(paths.triples)
     names = choose_names(terminology, data, paths.terminology)
     # -1 for concepts that the terminology does not know.
-    rows = find_rows(triples.concepts, terminology.concepts["id"])
+    rows = find_rows(triples.concepts, terminology.concepts.to_polars("id")["id"])
     has_names = np.isin(rows, names["concept"].to_numpy())
     is_there = (rows >= 0)[triples.heads] & (rows >= 0)[triples.tails]
     head_named = has_names[triples.heads]
