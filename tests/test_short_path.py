@@ -50,7 +50,7 @@ def test_a_document_reaches_its_candidates_through_few_files(encoder_folder, sta
     doc = make_doc(linker.vocab, "She had a heart attack", (3, 5))
     found = trace(linker, doc)
     assert doc.ents[0].kb_id_ == "C0027051"
-    assert found <= read_path("A `Doc` reaches its candidates", 16)
+    assert found <= read_path("A `Doc` reaches its candidates", 17)
 
 
 def test_a_text_reaches_its_names_through_few_files(make_nlp):
@@ -60,7 +60,7 @@ def test_a_text_reaches_its_names_through_few_files(make_nlp):
     doc = nlp.make_doc("She had a heart attack")
     found = trace(matcher, doc)
     assert [ent.text for ent in doc.ents] == ["heart attack"]
-    linking = read_path("A `Doc` reaches its candidates", 16)
+    linking = read_path("A `Doc` reaches its candidates", 17)
     assert found - linking <= read_path("A text reaches its names", 12)
 
 
