@@ -51,6 +51,8 @@ class ArrayFolder:
         )
         if not is_shape or not array.flags.c_contiguous:
             raise self.refuse(name, f"its shape is {array.shape}, not {shape}")
+        if array.dtype == bool and array.view(np.uint8).max(initial=0) > 1:
+            raise self.refuse(name, "a condition is neither 0 nor 1")
         return array
 
     def read_sorted(self, name: str, dtype: Any) -> np.ndarray:

@@ -145,7 +145,7 @@ class TextColumn(Column):
             is_there = None if self._is_there is None else self._is_there[start:stop]
             return TextColumn(self._data, self._offsets[start : stop + 1], is_there)
         if isinstance(key, np.ndarray | list | range):
-            return self.take_rows([self], np.asarray(key, dtype=np.int64))
+            return self.take_rows([self], _list_rows(key))
         row = range(len(self))[key]
         if self._is_there is not None and not self._is_there[row]:
             return None
@@ -210,7 +210,8 @@ class TextColumn(Column):
         return all(self._ascends_from(start) for start in range(0, len(self) - 1, CHUNK))
 
     def _ascends_from(self, start: int) -> bool:
-        offsets = self._offsets[start : start + CHUNK + 1].astype(np.int64)
+        # With the first text of the next chunk.
+        offsets = self._offsets[start : start + CHUNK + 2].astype(np.int64)
         first = int(offsets[0])
         # Zeros behind the last text, which are less than anything else.
         data = np.append(self._data[first : int(offsets[-1])], np.zeros(WORD, dtype=np.uint8))
@@ -336,7 +337,7 @@ class ListColumn(Column):
                 return self.take_rows([self], np.arange(start, stop, step))
             return ListColumn(self.offsets[start : max(start, stop) + 1], self.child)
         if isinstance(key, np.ndarray | list | range):
-            return self.take_rows([self], np.asarray(key, dtype=np.int64))
+            return self.take_rows([self], _list_rows(key))
         row = range(len(self))[key]
         return self.child[self._places[row] : self._places[row + 1]]
 
@@ -363,6 +364,16 @@ class ListColumn(Column):
         places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         children: Sequence[Any] = [column.child for column in columns]
         return cls(offsets, type(children[0]).take_rows(children, places))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        first, last = self._places[0], self._places[len(self)]
+        return ListColumn, (np.array(self.offsets - first), self.child[first:last])
+
+
+def _list_rows(key: np.ndarray | list[int] | range) -> np.ndarray:
+    """List the rows that a key selects: rows, or a condition for each of them."""
+    rows = np.asarray(key)
+    return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64, copy=False)
 
 
 def choose_places(size: int) -> Any:

@@ -285,6 +285,7 @@ class RerankerManifest(TypedDict):
     terminology: str
     threshold: float | None
     memory: Texts | None
+    second: str | None  # the fingerprint of the second encoder
 
 
 def save_learned(path: Path, model: NetworkModel, learned: Learned) -> None:
@@ -298,6 +299,7 @@ def save_learned(path: Path, model: NetworkModel, learned: Learned) -> None:
         "terminology": learned.terminology,
         "threshold": learned.threshold,
         "memory": None,
+        "second": None if learned.second is None else learned.second.encoder.fingerprint,
     }
     if (memory := learned.memory) is not None:
         data["memory"] = {"mentions": memory.mentions, "concepts": memory.concepts}
@@ -335,10 +337,13 @@ def load_learned(
     concept = _read_curve(arrays, "concept")
     nil = _read_curve(arrays, "nil")
     second = None
-    if (folder := find_part(path, SECOND)).is_dir():
+    if manifest["second"] is not None:
         from .second import SecondReading
 
+        folder = find_part(path, SECOND)
         second = SecondReading.from_disk(folder, memory_map=memory_map)
+        if second.encoder.fingerprint != manifest["second"]:
+            raise OSError(DAMAGED.format(path=folder, reason="it was saved with another reranker"))
     if features:
         try:
             model.from_bytes((path / MODEL_FILE).read_bytes())

@@ -11,7 +11,6 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from ..arrays import ArrayFolder, save_array
-from ..columns import ColumnReader
 from ..encoder.folder import read_encoder, write_encoder
 from ..encoder.shim import EncoderShim
 from ..errors import DAMAGED
@@ -49,7 +48,7 @@ class SecondReading:
     and has the vector of the first of these."""
 
     encoder: EncoderShim
-    keys: np.ndarray  # those of the index; shape (rows,), 16 bytes each
+    keys: np.ndarray  # those of the index, zeros for rows that are not encoded; shape (rows,), 16 bytes each
     rows: np.ndarray  # whole numbers from -127 to 127; shape (rows, width), int8
     scales: np.ndarray  # what to multiply a row's numbers by; shape (rows,), float32
 
@@ -65,25 +64,26 @@ class SecondReading:
 
     def fitted(self, retriever: Retriever, store: VectorStore | None = None) -> SecondReading:
         """Give what fits a terminology, of which only new names are encoded."""
-        if np.array_equal(self.keys, retriever.keys):
-            return self
         n = len(retriever.keys)
+        # A row whose names were removed is never looked up. They may come back.
+        is_named = np.diff(retriever.offsets) > 0
+        if len(self.keys) == n and (self.keys == retriever.keys)[is_named].all():
+            return self
         rows = np.zeros((n, self.rows.shape[1]), dtype=np.int8)
         scales = np.zeros(n, dtype=np.float32)
         places = find_keys(self.keys, retriever.keys)
         is_known = places >= 0
         rows[is_known] = self.rows[places[is_known]]
         scales[is_known] = self.scales[places[is_known]]
-        # A row whose names were removed is never looked up.
-        new = np.flatnonzero(~is_known & (np.diff(retriever.offsets) > 0))
-        names = ColumnReader(retriever.names).list(retriever.name_rows[retriever.offsets[new]])
-        tokens = TokenLists.make(self.encoder.tokenize(names))
+        new = np.flatnonzero(~is_known & is_named)
+        tokens = self.encoder.tokenize_names(retriever.names[retriever.name_rows[retriever.offsets[new]]])
         groups = TokenGroups(tokens, hash_tokens(tokens), np.zeros(0, dtype=np.int64))
         encoded = CoarseRows.empty(len(new), self.rows.shape[1])
         encode_into(encoded, groups, self.encoder, batch_size=BATCH, store=store)
         rows[new] = encoded.codes
         scales[new] = encoded.scales
-        return replace(self, keys=retriever.keys, rows=rows, scales=scales)
+        keys = np.where(is_known | is_named, retriever.keys, np.zeros((), dtype=KEY_DTYPE))
+        return replace(self, keys=keys, rows=rows, scales=scales)
 
     def to_disk(self, path: Path) -> None:
         """Save encoder and vectors to a folder."""

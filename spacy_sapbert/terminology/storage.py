@@ -209,6 +209,8 @@ def _read_column(kind: str, rows: int | None, buffers: _Buffers) -> Column:
     codes = buffers.take(choose_codes(len(values)), rows)
     if codes.max(initial=0) >= max(len(values), 1) or (len(codes) and not len(values)):
         raise ValueError(f"a number of a text is {codes.max():,}, but there are {len(values):,}")
+    if not values.ascends():
+        raise ValueError("the distinct texts of a column do not ascend")
     return CodedColumn(codes, values)
 
 

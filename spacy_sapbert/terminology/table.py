@@ -399,15 +399,19 @@ def _find_fault(concepts: Table, names: Table, retired: Table, relations: Table)
         if not tables[what]["id"].ascends():
             return f"{what} are not sorted by id, or ids repeat"
     rows, heads, tails = (column.to_numpy() for column in (names["concept"], relations["head"], relations["tail"]))
-    if _descends(rows) or rows[-1:].max(initial=0) >= max(concepts.height, 1):
+    if _descends(rows) or _exceeds(rows, concepts.height):
         return "names are not sorted by concept row, or the concept is missing"
-    if _descends(heads) or max(heads.max(initial=0), tails.max(initial=0)) >= max(concepts.height, 1):
+    if _descends(heads) or _exceeds(heads, concepts.height) or _exceeds(tails, concepts.height):
         return "relations are not sorted by the row of the head, or a concept is missing"
     return None
 
 
 def _descends(rows: np.ndarray) -> bool:
     return bool((rows[1:] < rows[:-1]).any())
+
+
+def _exceeds(rows: np.ndarray, n: int) -> bool:
+    return len(rows) > 0 and int(rows.max()) >= n
 
 
 TerminologyReader = Callable[[], Terminology]

@@ -1,6 +1,7 @@
 """A second encoder reads mentions again that no name is near. Its vectors follow the linker's names, and are saved."""
 
 import pickle
+import shutil
 
 import numpy as np
 import pytest
@@ -168,7 +169,22 @@ def test_it_follows_the_names_of_the_linker(nlp, second_folder, counted):
     linker.add_names([("X2", "acute hart")])
     linker.to_bytes()
     keys = nlp.get_pipe("sapbert_reranker").learned.second.keys
-    assert np.array_equal(keys, linker.retriever.keys)
+    is_named = np.diff(linker.retriever.offsets) > 0
+    assert np.array_equal(keys[is_named], linker.retriever.keys[is_named])
+
+
+def test_names_that_come_back_are_read_again(nlp, second_folder):
+    linker = nlp.get_pipe("sapbert_linker")
+    linker.add_names([("C0009443", "hart trouble")])
+    linker.remove_names([("C0009443", "hart trouble")])
+    read_twice(nlp, second_folder)
+    linker.add_names([("C0009443", "hart trouble")])
+    decided = decide(nlp, ["hart troubel", "trouble hart of"])
+    retriever = linker.retriever
+    second = nlp.get_pipe("sapbert_reranker").learned.second.fitted(retriever)
+    assert (second.scales[np.diff(retriever.offsets) > 0] > 0).all()
+    read_twice(nlp, second_folder)
+    assert decide(nlp, ["hart troubel", "trouble hart of"]) == decided
 
 
 def test_an_interrupted_call_goes_on(nlp, second_folder, tmp_path, counted):
@@ -191,6 +207,20 @@ def test_a_trained_reranker_learns_with_it(nlp, second_folder):
     # It stays when the reranker learns again.
     reranker.initialize(lambda: examples, nlp=nlp)
     assert reranker.learned.second is not None and decide(nlp)
+
+
+def test_a_second_encoder_that_got_lost_is_missed(nlp, static_folder, second_folder, tmp_path):
+    read_twice(nlp, second_folder)
+    nlp.to_disk(tmp_path / "one")
+    read_twice(nlp, static_folder)
+    nlp.to_disk(tmp_path / "other")
+    folder = tmp_path / "one" / "sapbert_reranker" / "second"
+    shutil.rmtree(folder)
+    with pytest.raises(FileNotFoundError, match="second"):
+        spacy.load(tmp_path / "one")
+    shutil.copytree(tmp_path / "other" / "sapbert_reranker" / "second", folder)
+    with pytest.raises(OSError, match="was saved with another reranker"):
+        spacy.load(tmp_path / "one")
 
 
 def put_scale(folder, other):

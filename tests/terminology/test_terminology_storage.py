@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from injection import DAMAGE, check_damage, flip_bits
 
+from spacy_sapbert.columns import NumberColumn
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
-from spacy_sapbert.terminology.rows import Table
-from spacy_sapbert.terminology.schemas import FILES, NAMES, OPTIONAL
+from spacy_sapbert.terminology.rows import Table, make_table
+from spacy_sapbert.terminology.schemas import CONCEPTS, FILES, NAMES, OPTIONAL
+from spacy_sapbert.terminology.storage import save_folder
 
 ALWAYS = [name for name in FILES if name not in OPTIONAL]
 
@@ -149,3 +151,73 @@ def test_mixed_folders_are_refused(tmp_path, terminology):
     shutil.copy(tmp_path / "b" / "names.bin", tmp_path / "a" / "names.bin")
     with pytest.raises(OSError, match="names.bin"):
         Terminology.from_disk(tmp_path / "a")
+
+
+class ForgedColumn(NumberColumn):
+    """A column that is saved as other arrays."""
+
+    def __init__(self, column, forge):
+        super().__init__(np.zeros(len(column)))
+        # Conditions as bytes.
+        self._saved = [np.array(of.view(np.uint8) if of.dtype == bool else of) for of in column.buffers()]
+        forge(*self._saved)
+
+    def buffers(self):
+        return self._saved
+
+
+def put(buffer, place, value):
+    """Put a value at a place of a buffer of the column."""
+
+    def forge(*buffers):
+        buffers[buffer][place] = value
+
+    return forge
+
+
+def swap_texts(data, offsets, *rest):
+    """Swap the first two texts, which have one length."""
+    data[: offsets[2]] = np.roll(data[: offsets[2]], offsets[1])
+
+
+DATA, PLACES, CODES = 0, 1, 3
+FORGERIES = {
+    "no UTF-8": ("names.bin", "name", put(DATA, 3, 0xFF), "can't decode"),
+    "half a character": ("names.bin", "name", put(DATA, -1, 0xC3), "can't decode"),
+    "a place inside of a character": ("names.bin", "name", put(DATA, slice(0, 2), [0xC3, 0xBC]), "inside of a char"),
+    "a place that descends": ("names.bin", "name", put(PLACES, 2, 0), "do not ascend"),
+    "a place beyond the bytes": ("names.bin", "name", put(PLACES, 2, 0xFFFFFFFF), "do not ascend"),
+    "an end before the bytes": ("names.bin", "name", put(PLACES, -1, 8), "do not ascend"),
+    "a concept that is not there": ("names.bin", "concept", put(0, -1, 9), "the concept is missing"),
+    "names in disorder": ("names.bin", "concept", put(0, -1, 0), "not sorted by concept"),
+    "no such number of a text": ("names.bin", "language", put(CODES, 0, 2), "number of a text"),
+    "distinct texts in disorder": ("names.bin", "language", swap_texts, "do not ascend"),
+    "one distinct text twice": ("names.bin", "language", put(DATA, slice(0, 6), [*b"ENGENG"]), "do not ascend"),
+    "no condition": ("names.bin", "preferred", put(0, 0, 2), "neither 0 nor 1"),
+    "ids in disorder": ("concepts.bin", "id", swap_texts, "not sorted by id"),
+    "an id twice": ("concepts.bin", "id", put(DATA, slice(0, 4), [*b"C1C1"]), "ids repeat"),
+    "a missing text with bytes": ("concepts.bin", "definition", put(2, 0, 0), "has bytes"),
+    "a list beyond its texts": ("concepts.bin", "codes", put(-1, 1, 99), "do not ascend"),
+    "a list of few texts that descends": ("concepts.bin", "types", put(-1, 1, 0xFFFFFFFF), "do not ascend"),
+}
+
+
+@pytest.mark.parametrize("memory_map", [True, False])
+@pytest.mark.parametrize(("file", "column", "forge", "reason"), FORGERIES.values(), ids=FORGERIES)
+def test_forged_tables_are_refused(tmp_path, file, column, forge, reason, memory_map):
+    builder = TerminologyBuilder()
+    for concept_id, name, language, definition in (("C1", "u", "ENG", "one"), ("C2", "v", "FRE", None)):
+        builder.add_concept(concept_id, definition=definition, types=["T1"], codes=["A:1"])
+        builder.add_name(concept_id, name, language=language, preferred=True)
+    builder.add_name("C2", "ü", language="FRE")
+    terminology = builder.build()
+    tables = {"concepts.bin": terminology.concepts, "names.bin": terminology.names, "retired.bin": terminology.retired}
+    forged = tables[file].replace(**{column: ForgedColumn(tables[file][column], forge)})
+    save_folder(tmp_path, {**tables, file: forged}, terminology.report)
+    with pytest.raises(OSError, match=f"(?s){tmp_path}.*{reason}"):
+        Terminology.from_disk(tmp_path, memory_map=memory_map)
+
+
+def test_names_without_concepts_are_refused(terminology):
+    with pytest.raises(ValueError, match="the concept is missing"):
+        Terminology(make_table(CONCEPTS), terminology.names.slice(0, 3))
