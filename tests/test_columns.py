@@ -1,4 +1,4 @@
-"""Columns answer as lists of the same values do, wherever their parts begin, and in every way in which they are asked."""
+"""Columns answer as lists of the same values do, wherever their parts begin, and however they are asked."""
 
 import copy
 import pickle

@@ -23,7 +23,7 @@ from thinc.api import Optimizer, set_dropout_rate
 from typing_extensions import Self
 
 from ..annotations import ATTRIBUTE, AttributeName, Decisions, Writer, register_extensions
-from ..candidates import Candidate, MentionToLink, check_texts, copy_candidates
+from ..candidates import Candidate, check_texts, copy_candidates
 from ..errors import warn
 from ..files import pack_with, unpack_with
 from ..forking import pause_collection
@@ -43,7 +43,6 @@ from .table import CandidateTable
 if TYPE_CHECKING:
     from ..retrieval.retriever import Retriever
     from ..snapshot import FixedLinker
-    from .second import SecondReading
 
 CANT_JUDGE = (
     "The probabilities of the reranker '{name}' can't be compared with annotations: {reason}. Give documents whose "
@@ -280,7 +279,11 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
                 f"The reranker '{self.name}' has been trained without this second encoder. Give `initialize` the "
                 "annotated documents as well, and train it again."
             )
-        reading = self._read_second(second, vectors_path, linker.snapshot.retriever)
+        reading = self._learned.second
+        if second is not None:
+            from .second import SecondReading
+
+            reading = SecondReading.make(second, linker.snapshot.retriever, vectors_path)
         if not documents:
             self._learned = replace(self._learned, second=reading)
             return
@@ -303,16 +306,6 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         start_network(self.model, batch.given, batch.is_right)
         self._learned = learned
 
-    def _read_second(self, name: Any, vectors_path: Any, retriever: Retriever) -> SecondReading | None:
-        if name is None:
-            return self._learned.second
-        if not isinstance(name, str | Path):
-            what = f"{name!r:.80}, but has to be the folder or the name of an encoder"
-            raise TypeError(f"`second` of the reranker '{self.name}' is {what}.")
-        from .second import SecondReading
-
-        return SecondReading.make(name, retriever, vectors_path)
-
     @pause_collection()
     def predict(self, docs: Iterable[Doc]) -> Decisions:
         """Decide on the mentions of documents, without modifying them.
@@ -327,7 +320,7 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
             return Decisions([], [], [])
         fixed = self._find_fixed(docs)
         mentions = fixed.linker.list_mentions(docs)
-        return self._decide(fixed, mentions, [mention.document for mention in mentions])
+        return fixed.decide(mentions, [mention.document for mention in mentions])
 
     @pause_collection()
     def set_annotations(self, docs: Iterable[Doc], decisions: Decisions) -> None:
@@ -386,7 +379,7 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         RAISES (ValueError): If the linker is missing.
         """
         texts, fixed = check_texts(texts), self._find_fixed()
-        return self._decide(fixed, fixed.linker.list_texts(texts), range(len(texts)))
+        return fixed.decide(fixed.linker.list_texts(texts), range(len(texts)))
 
     def decide_spans(self, spans: Iterable[Span]) -> Decisions:
         """Decide on any spans, each as if it were the only mention of its document. Nothing is written.
@@ -397,7 +390,7 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         """
         spans = list(spans)
         fixed = self._find_fixed([span.doc for span in spans[:1]])
-        return self._decide(fixed, fixed.linker.list_spans(spans), range(len(spans)))
+        return fixed.decide(fixed.linker.list_spans(spans), range(len(spans)))
 
     def update(
         self,
@@ -635,15 +628,5 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
 
         used = learned.memory, learned.encoder, learned.terminology, learned.features, learned.second
         key = settings, linker.settings, snapshot.encoder.fingerprint, used
-        return FixedReranker(self.name, self.model, learned, linker, *snapshot.derived.get("reranker", key, make))
-
-    def _decide(self, fixed: FixedReranker, mentions: list[MentionToLink], documents: Sequence[int]) -> Decisions:
-        wanted = self._settings
-        return fixed.decide(
-            mentions,
-            documents,
-            k=wanted.k,
-            min_probability=wanted.min_probability,
-            set_nil=wanted.set_nil,
-            explain=wanted.explain,
-        )
+        derived = snapshot.derived.get("reranker", key, make)
+        return FixedReranker(self.name, self.model, learned, linker, settings, *derived)

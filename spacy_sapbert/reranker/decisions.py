@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,19 +41,11 @@ class FixedReranker:
     model: NetworkModel
     learned: Learned
     linker: FixedLinker
+    settings: Any  # of the kind of `RerankerSettings`, whose module imports this one
     table: CandidateTable
     gold: GoldIds
 
-    def decide(
-        self,
-        mentions: list[MentionToLink],
-        documents: Sequence[int],
-        *,
-        k: int,
-        min_probability: float | None,
-        set_nil: bool,
-        explain: bool,
-    ) -> Decisions:
+    def decide(self, mentions: list[MentionToLink], documents: Sequence[int]) -> Decisions:
         """Decide on mentions, those of some documents at once, so that the features of a large corpus need little
         memory."""
         keys = self.table.make_keys(mentions)
@@ -65,23 +57,24 @@ class FixedReranker:
         candidates: list[list[Candidate]] = []
         kb_ids: list[str] = []
         probabilities: list[float] = []
-        empty = NIL if set_nil else ""
+        settings = self.settings
+        empty = NIL if settings.set_nil else ""
         for part in _cut([document for document, _ in pairs] if self.learned.is_trained else range(len(pairs))):
             of_documents, of_part = zip(*pairs[part], strict=True)
             proposed, inputs, _ = self.table.read(of_part, of_documents)
             raw, together, raw_nil, order = self.score(inputs)
             matches = [(key.forms, key.match) for key in of_part]
-            is_nil, best = self._choose(inputs.lists, together, raw_nil, matches, min_probability)
+            is_nil, best = self._choose(inputs.lists, together, raw_nil, matches, settings.min_probability)
             nil = 1 - judge_matches(1 - self.learned.nil.apply(raw_nil), matches)
             probability = np.where(is_nil, nil, best)
             calibrated = self._share(inputs, raw, together, best, order)
-            rows = order[inputs.lists.place < k]
+            rows = order[inputs.lists.place < settings.k]
             first = proposed.take(rows)
             described = self.linker.describe(first)
             flat = [candidate for of_mention in described for candidate in of_mention]
             for candidate, value in zip(flat, calibrated[rows].tolist(), strict=True):
                 candidate["probability"] = value
-            if explain:
+            if settings.explain:
                 lists = Lists(first.lengths)
                 self._explain(flat, ListInput(inputs.features[rows], inputs.scores[rows], lists, inputs.alike[rows]))
             for nothing, of_mention in zip(is_nil.tolist(), described, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from typing_extensions import TypedDict
@@ -53,8 +53,10 @@ class SecondReading:
     scales: np.ndarray  # what to multiply a row's numbers by; shape (rows,), float32
 
     @classmethod
-    def make(cls, name: str | Path, retriever: Retriever, vectors_path: str | Path | None = None) -> SecondReading:
+    def make(cls, name: Any, retriever: Retriever, vectors_path: str | Path | None = None) -> SecondReading:
         """Load an encoder, and encode the names of a terminology. Vectors in the folder `vectors_path` are reused."""
+        if not isinstance(name, str | Path):
+            raise TypeError(f"`second` is {name!r:.80}, but has to be the folder or the name of an encoder.")
         encoder = EncoderShim({})
         encoder.load(name)
         store = None if vectors_path is None else VectorStore(vectors_path, encoder)

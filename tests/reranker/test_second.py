@@ -92,7 +92,7 @@ def test_a_config_names_it(nlp, second_folder):
     nlp.config["initialize"]["components"]["sapbert_reranker"] = {"second": str(second_folder)}
     nlp.initialize()
     assert nlp.get_pipe("sapbert_reranker").learned.second is not None
-    with pytest.raises(TypeError, match="`second` of the reranker 'sapbert_reranker' is 5"):
+    with pytest.raises(TypeError, match="`second` is 5"):
         nlp.get_pipe("sapbert_reranker").initialize(second=5)
 
 
