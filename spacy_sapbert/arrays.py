@@ -69,6 +69,15 @@ class ArrayFolder:
             raise self.refuse(name, f"it has rows that a table of {n_rows:,} lacks")
         return rows
 
+    def read_distinct_rows(self, name: str, n_rows: int, *dtypes: Any) -> np.ndarray:
+        """Read row numbers likewise, of which each is there once at most."""
+        rows = self.read_rows(name, n_rows, *dtypes)
+        is_there = np.zeros(n_rows, dtype=bool)
+        is_there[rows] = True
+        if is_there.sum() != len(rows):
+            raise self.refuse(name, f"of its {len(rows):,} rows, only {is_there.sum():,} are distinct")
+        return rows
+
     def read_offsets(self, name: str, n_lists: int, n_values: int) -> np.ndarray:
         """Read where each list begins in an array of all their values, and where the last one ends."""
         offsets = self.read(name, *WHOLE, shape=(n_lists + 1,))

@@ -68,11 +68,8 @@ def check_files(folder: Path, listed: set[str], config: str, rows: int, leaves: 
         hashes = arrays.read(name, np.uint8, shape=(rows, len(blocks)))
         if hashes.max() >= HASH_VALUES:
             raise arrays.refuse(name, "it has hashes of more than four bits")
-    order = arrays.read_rows(ORDER, rows, np.uint32)
-    is_ordered = np.zeros(rows, dtype=bool)
-    is_ordered[order] = True
-    if len(order) != rows or not is_ordered.all():
-        raise arrays.refuse(ORDER, f"it orders {is_ordered.sum():,} of {rows:,} rows, {len(order):,} times")
+    if len(order := arrays.read_distinct_rows(ORDER, rows, np.uint32)) != rows:
+        raise arrays.refuse(ORDER, f"it orders {len(order):,} of {rows:,} rows")
 
 
 def _check(path: Path, copy: Callable[[bytes], bytes]) -> None:

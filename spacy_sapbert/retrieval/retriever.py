@@ -32,6 +32,7 @@ from .encoding import (
     encode_altered_names,
     encode_into,
     group_by_tokens,
+    hash_tokens,
     make_row_table,
     reads_simplified,
     warn_of_unsayable,
@@ -51,6 +52,8 @@ TOKEN_FILES = tuple(f"{name}.npy" for name in TOKEN_ARRAYS)
 MOST_TOKENS = np.iinfo(np.int32).max
 # Strings encoded again at once: few enough to stay near the processor.
 ENCODED_AGAIN = 1024
+# Rows whose tokens are compared with their keys on load: to compare those of all rows would take seconds.
+SAMPLE = 4096
 # Cached filters, and cached copies of the vectors that they allow. Each label of `label_types` has a filter.
 KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
@@ -471,7 +474,7 @@ class Retriever:
         if hash_file(path / "index" / INDEX_FILE) != data["index"]:
             raise OSError(_explain_mixed(path / "index", "this pipeline"))
         arrays = ArrayFolder(path, memory_map=memory_map)
-        name_rows = arrays.read_rows("name_rows", terminology.n_names, np.int64)
+        name_rows = arrays.read_distinct_rows("name_rows", terminology.n_names, np.int64)
         offsets = arrays.read_offsets("offsets", len(index), len(name_rows))
         keys = arrays.read("keys", KEY_DTYPE, shape=(len(index),))
         tokens = None
@@ -480,6 +483,9 @@ class Retriever:
                 raise FileNotFoundError(MISSING.format(path=path / unlisted[0]))
             ids = arrays.read_rows(TOKENS, table_size, np.uint16, np.int32)
             tokens = TokenLists(ids, arrays.read_offsets(TOKEN_OFFSETS, len(index), len(ids)))
+            sample = np.arange(0, len(index), len(index) // SAMPLE + 1)
+            if (hash_tokens(tokens.take(sample)) != keys[sample]).any():
+                raise arrays.refuse(TOKENS, "its tokens are not those of the rows")
         language = find_language(terminology.names["language"], data["lang"])
         lexicon = Lexicon.from_disk(path / "names", terminology, language, memory_map=memory_map)
         return cls(terminology, index, offsets, name_rows, keys, lexicon, data["lang"], tokens)

@@ -111,8 +111,32 @@ def test_tokens_that_no_rows_have_are_refused(saved, tmp_path, name, array):
         (folder / f"{name}.npy").unlink()
     else:
         np.save(folder / f"{name}.npy", array)
+    sign_retriever(folder)
+    with pytest.raises(OSError, match=name):
+        spacy.load(copied)
+
+
+def sign_retriever(folder):
     data = read_manifest(folder / RETRIEVER_FILE, FORMAT_VERSION, check_files=False)
     del data["files"], data["format"]
     write_manifest(folder / RETRIEVER_FILE, FORMAT_VERSION, data, below=False)
-    with pytest.raises(OSError, match=name):
+
+
+def turn(array):
+    return array[::-1].copy()
+
+
+def repeat_first(array):
+    array[1] = array[0]
+    return array
+
+
+@pytest.mark.parametrize(("name", "forge"), [("tokens", turn), ("keys", turn), ("name_rows", repeat_first)])
+def test_what_is_that_of_other_rows_is_refused(saved, tmp_path, name, forge):
+    copied = shutil.copytree(saved, tmp_path / "pipeline")
+    folder = copied / "sapbert_linker" / "retriever"
+    file = folder / f"{name}.npy"
+    np.save(file, forge(np.load(file)))
+    sign_retriever(folder)
+    with pytest.raises(OSError, match="tokens" if name == "keys" else name):
         spacy.load(copied)
