@@ -177,6 +177,11 @@ class TextColumn(Column):
             return np.ones(len(self), dtype=bool)
         return self._is_there
 
+    @property
+    def is_whole(self) -> bool:
+        """Return whether no text is missing."""
+        return self._is_there is None or bool(self._is_there.all())
+
     def buffers(self) -> list[np.ndarray]:
         """List the arrays that are saved: bytes, places, and which texts are there (none where all are)."""
         first, last = self._places[0], self._places[len(self)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..columns import CodedColumn, Column, ListColumn, NumberColumn, TextColumn
-from .schemas import DTYPES, FEW_LISTS, FEW_TEXTS, LISTS, OPTIONAL_TEXT, Schema
+from .schemas import CHILDREN, DTYPES, FEW_LISTS, FEW_TEXTS, LISTS, OPTIONAL_TEXT, Schema
 
 if TYPE_CHECKING:
     import polars as pl
@@ -112,6 +112,17 @@ def make_column(kind: str, values: Iterable[Any]) -> Column:
     if kind in (LISTS, FEW_LISTS):
         return ListColumn.make(TextColumn if kind == LISTS else CodedColumn, values)
     return TextColumn.make(values)
+
+
+def is_of_kind(column: Column, kind: str) -> bool:
+    """Return whether a column has values of a kind, and lacks none that has to be there."""
+    if kind in DTYPES:
+        return isinstance(column, NumberColumn) and column.to_numpy().dtype == DTYPES[kind]
+    if kind in CHILDREN:
+        return isinstance(column, ListColumn) and is_of_kind(column.child, CHILDREN[kind])
+    if kind == FEW_TEXTS:
+        return isinstance(column, CodedColumn) and column.values.is_whole
+    return isinstance(column, TextColumn) and (kind == OPTIONAL_TEXT or column.is_whole)
 
 
 def make_table(schema: Schema, columns: dict[str, Any] | None = None) -> Table:

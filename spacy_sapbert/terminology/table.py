@@ -19,7 +19,7 @@ from ..forking import kept_property
 from ..text import NIL
 from .codes import SOURCE_SEPARATOR as SOURCE_SEPARATOR
 from .display import MAX_VALUES, join_values, shorten_value, write_html, write_rows
-from .rows import Table, make_table
+from .rows import Table, is_of_kind, make_table
 from .schemas import FILES, OPTIONAL, RELATIONS, RETIRED
 from .storage import hash_tables, load_folder, save_folder
 
@@ -393,6 +393,8 @@ def _find_fault(concepts: Table, names: Table, retired: Table, relations: Table)
     for (what, table), schema in zip(tables.items(), FILES.values(), strict=True):
         if table.columns != [*schema]:
             return f"the columns of {what} are {', '.join(table.columns)}"
+        if wrong := [name for name, kind in schema.items() if not is_of_kind(table[name], kind)]:
+            return f"{what} have other values in {wrong[0]}, or lack some"
         if len({len(table[name]) for name in schema}) > 1:
             return f"the columns of {what} have different lengths"
     for what in ("concepts", "retired ids"):

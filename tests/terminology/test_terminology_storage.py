@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from injection import DAMAGE, check_damage, flip_bits
 
-from spacy_sapbert.columns import NumberColumn
+from spacy_sapbert.columns import CodedColumn, ListColumn, NumberColumn, TextColumn
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 from spacy_sapbert.terminology.rows import Table, make_table
 from spacy_sapbert.terminology.schemas import CONCEPTS, FILES, NAMES, OPTIONAL
@@ -216,6 +216,24 @@ def test_forged_tables_are_refused(tmp_path, file, column, forge, reason, memory
     save_folder(tmp_path, {**tables, file: forged}, terminology.report)
     with pytest.raises(OSError, match=f"(?s){tmp_path}.*{reason}"):
         Terminology.from_disk(tmp_path, memory_map=memory_map)
+
+
+@pytest.mark.parametrize("column", ["name", "language", "preferred", "concept"])
+@pytest.mark.parametrize("other", [TextColumn.make([None, "a"]), NumberColumn(np.zeros(2)), CodedColumn.make("ab")])
+def test_what_could_not_be_loaded_is_refused(column, other):
+    terminology = build([("C1", [("a", "", False)], [], None)])
+    names = terminology.names.replace(**{column: other})
+    if column == "language" and isinstance(other, CodedColumn):
+        Terminology(terminology.concepts, names)
+        return
+    with pytest.raises(ValueError, match=f"names have other values in {column}, or lack some"):
+        Terminology(terminology.concepts, names)
+
+
+def test_a_missing_text_of_a_list_is_refused(terminology):
+    lists = ListColumn.make(TextColumn, [["a", None]] * len(terminology))
+    with pytest.raises(ValueError, match="concepts have other values in codes, or lack some"):
+        Terminology(terminology.concepts.replace(codes=lists), terminology.names)
 
 
 def test_names_without_concepts_are_refused(terminology):
