@@ -73,7 +73,7 @@ def test_further_labels_are_names_and_further_definitions_are_counted(tmp_path):
     axioms += [annotate("obo:IAO_0000115", "T:1", f'"{text}"') for text in ("Behind.", "An end.")]
     terminology = read_axioms(tmp_path, *axioms)
     assert terminology["T:1"].names == ("a pes", "foot", "regio pedis") and terminology["T:1"].definition == "An end."
-    assert terminology.names_of(terminology.row("T:1"))["preferred"].all()
+    assert all(terminology.names_of(terminology.row("T:1"))["preferred"])
     assert terminology.report["dropped"]["further_definitions"] == 1
 
 
