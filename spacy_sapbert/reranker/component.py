@@ -262,8 +262,8 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         second (str | Path | None): Another encoder, in the forms that the linker takes, for mentions whose best score
             is below .9: all names are encoded once. None keeps the present one, if any.
         vectors_path (str | Path | None): A folder to keep these vectors in, with which an interrupted call goes on.
-        RAISES (ValueError): If the linker links none of the annotated mentions, or is missing; or if a trained reranker
-            would get another encoder without annotations.
+        RAISES (ValueError): If the linker links none of the annotated mentions, or is missing; or if a trained or
+            calibrated reranker would get another encoder without annotations.
         RAISES (TypeError): If `second` is something else.
         """
         settings, component = self._settings, self._find_linker(nlp=nlp)
@@ -274,10 +274,10 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         documents = [gold for eg in copies if (gold := find_gold(eg, use_gold_ents=True))]
         if not documents and second is None:
             return
-        if not documents and self.is_trained:
+        if not documents and (self.is_trained or self._learned.is_calibrated):
             raise ValueError(
-                f"The reranker '{self.name}' has been trained without this second encoder. Give `initialize` the "
-                "annotated documents as well, and train it again."
+                f"The reranker '{self.name}' has been trained or calibrated without this second encoder. Give "
+                "`initialize` the annotated documents as well, or give a new reranker the encoder, and calibrate that."
             )
         reading = self._learned.second
         if second is not None:

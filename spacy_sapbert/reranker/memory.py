@@ -261,6 +261,12 @@ class Learned:
         """Whether a network decides."""
         return bool(self.features)
 
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether its probabilities, or the one that an id needs, have been fitted to annotations."""
+        curves = self.concept, self.nil
+        return self.threshold is not None or any(not np.array_equal(curve.x, curve.y) for curve in curves)
+
     def get_threshold(self, wanted: float | None, *, is_found: bool = False) -> float | None:
         """Get the probability that the best concept of a mention, given or found by the matcher, needs for an id; None
         if it has to beat the probability of NIL."""

@@ -199,7 +199,7 @@ def test_a_trained_reranker_learns_with_it(nlp, second_folder):
     reranker = nlp.get_pipe("sapbert_reranker")
     examples = make_examples(nlp)
     reranker.initialize(lambda: examples, nlp=nlp)
-    with pytest.raises(ValueError, match="has been trained without this second encoder"):
+    with pytest.raises(ValueError, match="trained or calibrated without this second encoder"):
         reranker.initialize(second=str(second_folder))
     assert reranker.learned.second is None
     reranker.initialize(lambda: examples, nlp=nlp, second=str(second_folder))
@@ -207,6 +207,14 @@ def test_a_trained_reranker_learns_with_it(nlp, second_folder):
     # It stays when the reranker learns again.
     reranker.initialize(lambda: examples, nlp=nlp)
     assert reranker.learned.second is not None and decide(nlp)
+
+
+def test_a_calibrated_reranker_takes_no_second_encoder(nlp, second_folder):
+    reranker = nlp.get_pipe("sapbert_reranker")
+    with pytest.warns(UserWarning, match="calibrated on only"):
+        reranker.calibrate(make_examples(nlp), nlp=nlp)
+    with pytest.raises(ValueError, match="trained or calibrated without this second encoder"):
+        reranker.initialize(second=str(second_folder))
 
 
 def test_a_second_encoder_that_got_lost_is_missed(nlp, static_folder, second_folder, tmp_path):
