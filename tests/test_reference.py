@@ -77,13 +77,20 @@ def test_the_component_links_as_a_few_lines_of_numpy_do(hpo):
     texts = [text for text, reading in zip(texts, readings, strict=True) if not reading.how][:300]
     ids = terminology.concepts["id"].to_list()
     expected = link(texts, names, terminology.name_concept, ids, linker.encoder.encode)
+    # An acronym is no candidate of ordinary words: texts for which one would be are left out.
+    is_acronym = linker.retriever.lexicon.is_acronym
+    canonical = [terminology.concepts["canonical_name"][concept] for concept in terminology.name_concept.tolist()]
+    words = [other if short else name for name, other, short in zip(names, canonical, is_acronym, strict=True)]
+    without = link(texts, words, terminology.name_concept, ids, linker.encoder.encode)
+    texts = [text for text, wanted, other in zip(texts, expected, without, strict=True) if wanted == other]
+    expected = [wanted for wanted, other in zip(expected, without, strict=True) if wanted == other]
     for text, candidates, wanted in zip(texts, linker.find(texts), expected, strict=True):
         scores = {id_: score for id_, score in wanted}
         # Ties are broken by more than the score.
         assert {c["id"] for c in candidates} == scores.keys(), text
         assert [c["score"] for c in candidates] == pytest.approx([score for _, score in wanted], abs=2e-6), text
         assert all(c["score"] == pytest.approx(scores[c["id"]], abs=2e-6) for c in candidates), text
-    assert len(texts) == 300
+    assert len(texts) > 280
 
 
 def test_the_architecture_shows_these_lines():

@@ -131,6 +131,15 @@ def has_short_form(text: str) -> bool:
     return any(map(is_short_form, text.split()))
 
 
+def has_letters_of(text: str, name: str) -> bool:
+    """Check if a word of a mention has the letters and digits of an acronym: "eIF-5A" is EIF5A."""
+    return _join_letters(name) in map(_join_letters, text.split())
+
+
+def _join_letters(word: str) -> str:
+    return "".join(filter(str.isalnum, word)).lower()
+
+
 @lru_cache(CACHED)
 def own_case_forms(text: str) -> frozenset[str]:
     """Return the forms of a short name or mention by which both can be compared in their own case. An ordinary word, of

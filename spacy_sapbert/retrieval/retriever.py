@@ -20,7 +20,7 @@ from ..files import fill_folder, hash_file, read_manifest, write_manifest
 from ..forking import KEPT_STRINGS
 from ..index import INDEX_FILE, Index, Subset, fit_kind, make_room, read_index, take_best, warn_of_memory
 from ..lexicon.contradictions import PENALTY, contradicts, read_marks
-from ..lexicon.initialisms import has_short_form, own_case_forms
+from ..lexicon.initialisms import has_letters_of, has_short_form, own_case_forms
 from ..lexicon.languages import find_language
 from ..lexicon.names import FORM, LABELS, LINKED, Lexicon
 from ..lexicon.said import Phrases, SaidTable
@@ -376,7 +376,7 @@ class Retriever:
         has_short = np.array([sum(map(str.isupper, text)) > 1 and has_short_form(text) for text in texts], dtype=bool)
         acronyms = acronyms[~has_short[mentions[acronyms]]]
         pairs = zip(self._texts.list(names[acronyms]), mentions[acronyms].tolist(), strict=True)
-        may_mean[acronyms] = [name.lower() in texts[mention].lower().split() for name, mention in pairs]
+        may_mean[acronyms] = [has_letters_of(texts[mention], name) for name, mention in pairs]
         return may_mean
 
     def _choose_names(self, found: Candidates, allowed: Allowed | None) -> Candidates:

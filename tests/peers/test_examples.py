@@ -36,7 +36,7 @@ def nlp():
     return nlp
 
 
-@pytest.mark.parametrize("case", list_cases())
+@pytest.mark.parametrize("case", [*list_cases()])
 def test_what_peers_find(nlp, case):
     if "text" in case:
         assert [[ent.text, ent.kb_id_] for ent in nlp(case["text"]).ents] == case["found"]

@@ -193,7 +193,7 @@ def test_all_concepts_of_a_cell_are_linked_or_listed(nlp):
     assert [row["linked_others"] for row in rows] == [
         None,
         "MONDO:0005124 leprosy; MONDO:0004979 asthma",
-        "MONDO:0009685 Miyoshi myopathy; MONDO:0009693 plasma cell myeloma; MONDO:0004979 asthma",
+        "MONDO:0009693 plasma cell myeloma; MONDO:0009685 Miyoshi myopathy; MONDO:0004979 asthma",
     ]
 
 
@@ -205,7 +205,7 @@ def test_candidates_are_listed_if_asked_for_and_homonyms_always(nlp):
         assert (opacity["linked_others"] if exact else opacity["linked_id"]).startswith("HP:0025179")
         assert (myeloma["linked_others"] if exact else myeloma["linked_id"]).startswith("MONDO:0009693")
         assert not asthma["linked_others"]
-    assert named["linked_others"] == "MONDO:0009685 Miyoshi myopathy; MONDO:0009693 plasma cell myeloma"
+    assert named["linked_others"] == "MONDO:0009693 plasma cell myeloma; MONDO:0009685 Miyoshi myopathy"
     assert [row["linked_others"] for row in link_table(nlp, labels[2:])] == ["MONDO:0009685 Miyoshi myopathy", None]
     assert [row["linked_second"] for row in link_table(nlp, labels[2:3])] == ["MONDO:0009685 Miyoshi myopathy"]
 

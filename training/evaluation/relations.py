@@ -294,7 +294,7 @@ def choose_triples(
     frame = keep(frame, pl.len().over("head", "tail") == 1, "pair_of_several_labels")
     if seen is not None:
         # Only now: which labels are inverses, and which pairs have several, does not depend on what was trained on.
-        is_seen = pl.col("head", "tail").is_in(np.flatnonzero(find_rows(ids, seen.concepts["id"]) >= 0))
+        is_seen = pl.col("head", "tail").is_in(np.flatnonzero(find_rows(ids, seen.concepts.to_polars("id")["id"]) >= 0))
         frame = keep(frame, ~pl.all_horizontal(is_seen), "seen")
     frame = keep(frame, pl.len().over("relation") >= settings.min_triples, "rare_label")
     # A random order that does not depend on the order in which they came.

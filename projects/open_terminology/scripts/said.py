@@ -69,7 +69,8 @@ def list_further_names(linker: Any, concept_id: str) -> list[str]:
     terminology = linker.terminology
     row = terminology.row(concept_id)
     names = terminology.names_of(row)
-    return [terminology.concepts["canonical_name"][row], *names.filter(names["preferred"])["name"]]
+    pairs = zip(names["name"], names["preferred"], strict=True)
+    return [terminology.concepts["canonical_name"][row], *(name for name, is_preferred in pairs if is_preferred)]
 
 
 def list_names(pipelines: str, standard: Sequence[str]) -> dict[str, list[str]]:

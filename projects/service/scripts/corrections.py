@@ -60,7 +60,7 @@ def find_unknown_id(linkers: Sequence[SapbertLinker], ids: Iterable[str]) -> str
         if (source := linker.output_source) is None:
             unknown = {id_ for id_ in unknown if id_ not in linker.terminology}
         elif unknown:
-            codes = linker.terminology.concepts["codes"].child
+            codes = linker.terminology.concepts.to_polars("codes")["codes"].explode()
             matches = codes.filter(codes.is_in([f"{source}:{id_}" for id_ in unknown]))
             unknown -= {code.removeprefix(f"{source}:") for code in matches}
     return min(unknown, default=None)
