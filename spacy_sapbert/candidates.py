@@ -264,7 +264,7 @@ def merge_forms(candidates: Candidates, ids: np.ndarray) -> Candidates:
     best[mention[starts], form[starts]] = score[starts]
     of_long, of_short = best.T
     excess = np.maximum(of_short - (of_long - MARGIN), 0.0)
-    excess[[not _is_bare(forms) for forms in candidates.forms]] = 0.0
+    excess[[not is_bare(forms) for forms in candidates.forms]] = 0.0
     # Without candidates of the other form there is nothing to stay behind.
     lowered = score - np.nan_to_num(excess)[mention]
     score = np.where(form == 1, lowered, score)
@@ -273,7 +273,7 @@ def merge_forms(candidates: Candidates, ids: np.ndarray) -> Candidates:
     return replace(candidates, score=score).take(order).distinct(ids[order])
 
 
-def _is_bare(forms: tuple[str, ...]) -> bool:
+def is_bare(forms: tuple[str, ...]) -> bool:
     """Return whether a mention is a short form alone. Any other words are in its long form too."""
     if len(forms) < 2:
         return False

@@ -581,7 +581,10 @@ class FixedMatcher:
         """Return False for what is probably an ordinary word, a number, or a short form of something else."""
         if len(text) < self.settings.min_length or self._is_short_form(text) or not any(map(str.isalpha, text)):
             return False
-        return text.isupper() or not (self.settings.skip_stop_words and doc.vocab[text.lower()].is_stop)
+        if text.isupper() or not self.settings.skip_stop_words:
+            return True
+        word = text.lower()
+        return word not in self._language.ambiguous and not doc.vocab[word].is_stop
 
     def _is_short_form(self, text: str) -> bool:
         form = text.removesuffix("s")

@@ -237,17 +237,32 @@ class EncoderShim(Shim):
         return TokenLists.join([of_plain, of_others]).take(np.argsort(order))
 
     def find_informative(self, tokens: TokenLists) -> np.ndarray:
-        """Tell which strings have a token that the vocabulary knows.
+        """Tell which strings the vocabulary knows well enough.
 
         All strings in an unknown script become the unknown token, so they share one vector. Where the vocabulary has
-        the letters of a script, but not its words, vectors say nothing of the meaning.
+        the letters of a script, but not its words, vectors say nothing of the meaning. If most of a string is unknown,
+        its vector is that of the rest, such as a number.
 
         tokens (TokenLists): Token ids of each string.
-        RETURNS (ndarray): Shape (n,), bool; False if all are special, padding or unknown tokens, or such letters.
+        RETURNS (ndarray): Shape (n,), bool; False if all are special, padding or unknown tokens, or such letters, and
+            if these, without special ones, are more than the other tokens with a letter.
         """
-        is_known = ~np.isin(tokens.ids, list(self._in_memory.ignored))
-        informative: np.ndarray = sum_lists(is_known, tokens.offsets) > 0
+        encoder = self._in_memory
+        is_ignored = np.isin(tokens.ids, list(encoder.ignored))
+        informative: np.ndarray = sum_lists(~is_ignored, tokens.offsets) > 0
+        # An empty string has the special tokens that every string has.
+        is_unknown = is_ignored & ~np.isin(tokens.ids, encoder.tokenizer.encode("").ids)
+        n_unknown = sum_lists(is_unknown, tokens.offsets)
+        partly = np.flatnonzero(informative & (n_unknown > 0))
+        mixed = tokens.take(partly)
+        words = [id_ for id_ in set(mixed.ids.tolist()) - encoder.ignored if self._has_letter(id_)]
+        n_words = sum_lists(np.isin(mixed.ids, words), mixed.offsets)
+        informative[partly] = n_words >= n_unknown[partly]
         return informative
+
+    def _has_letter(self, id_: int) -> bool:
+        token = self._in_memory.tokenizer.id_to_token(id_)
+        return any(map(str.isalpha, token or ""))
 
     def encode(self, texts: Sequence[str], *, batch_size: int = 256) -> np.ndarray:
         """Encode strings. Equal strings are encoded once.

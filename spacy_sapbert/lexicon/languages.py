@@ -52,6 +52,7 @@ class Language:
     # Words before what is there ("with aura"), and before what is not. All languages share some.
     having: str = ""
     lacking: str = ""
+    homographs: str = ""  # words that mean something else than English names written so: German "falls"
     chromosomes: str = ""  # words beside which "X" is no number
     lettered: str = ""  # words behind which a letter is a name, in texts of any language: "type A"
     possessives: str = ""  # what stands behind an apostrophe with a space before it: "Crohn 's disease"
@@ -182,6 +183,7 @@ class Language:
     numbered_hashes = kept_property[np.ndarray](lambda self: self._hash(f"{self.numbered_kinds} {NUMBERS}"))
     contracted_hashes = kept_property[np.ndarray](lambda self: self._hash(self.contracted))
     denying = kept_property[frozenset[str]](lambda self: self._read_forms(self.denials))
+    ambiguous = kept_property[frozenset[str]](lambda self: frozenset(self.homographs.split()))
     chromosomal = kept_property[frozenset[str]](lambda self: self._read_forms(self.chromosomes))
     # Words of one letter, which say nothing. English has "a" in "hepatitis a".
     single_letters = kept_property[frozenset[str]](

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..candidates import MARKED, PROPOSED, find_other_case
+from ..candidates import MARKED, PROPOSED, find_other_case, is_bare
 from ..lexicon.contradictions import PENALTY, collect_words, list_denials, read_marks
 from ..lexicon.initialisms import is_short_form
 from .network import Lists, logit, sigmoid
@@ -134,6 +134,10 @@ def compute_prior(
     is_near = (cosine >= lists.best(cosine)[lists.mention] - WINDOW) | denies
     words = *read_content([forms[0] if forms else "" for forms in found.forms]), len(found)
     size, bridge, thing, has_same = _consult(found, lists, is_near, read_names, known, has_marks, sum_words(*words))
+    # What a short form finds stays behind what its long form finds, as in the linker.
+    bare = np.array([is_bare(forms) for forms in found.forms], dtype=bool)
+    is_behind = (found.form == 1) & (bare & (lists.first(found.form) == 0))[lists.mention]
+    size, bridge = np.where(is_behind, 0, size), np.where(is_behind, 0, bridge)
     is_open = is_near & ~has_same
     prior = cosine + SIZE * size + BRIDGE * bridge
     order = lists.sort(prior)

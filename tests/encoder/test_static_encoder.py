@@ -73,6 +73,23 @@ def test_vectors_are_those_of_a_naive_loop(encoder):
     assert np.linalg.norm(sums[0]) > 2
 
 
+@pytest.mark.parametrize(
+    "text", ["โรคเบาหวานประเภทที่ 1", "диабет (2)", "糖尿病 2 型", "β-гемоглобин", "IgA腎症", "Down 症候群"]
+)
+def test_what_is_mostly_unknown_has_no_vector(text):
+    assert is_informative(text) == [False]
+
+
+@pytest.mark.parametrize("text", ["TNF-α", "α-thalassemia", "diabetes โรค", "2", "46,XX", "ulcère à l'œil"])
+def test_what_is_mostly_known_has_a_vector(text):
+    assert is_informative(text) == [True]
+
+
+def is_informative(text):
+    bundled = load_encoder(FOLDER)
+    return bundled.find_informative(bundled.tokenize_names([text])).tolist()
+
+
 TEXT = st.text(st.characters(codec="utf-8") | st.sampled_from(" aΣσ\u0301.-[PAD]心\t\x1c\u00a0"), max_size=60)
 PLAIN = st.text(st.characters(min_codepoint=31, max_codepoint=127), max_size=20)
 

@@ -60,6 +60,21 @@ def test_the_file_of_a_language(code):
         assert len({*said.split("|")}) == said.count("|") + 1 and len({*names.split("|")}) == names.count("|") + 1
 
 
+@pytest.mark.parametrize("code", CODES)
+def test_words_of_a_language_are_no_english_names(code):
+    language = get_language(code)
+    words = sorted(language.ambiguous)
+    names = {str(number): [word.capitalize()] for number, word in enumerate([*words, "colitis"])}
+    nlp = spacy.blank(code)
+    nlp.add_pipe("terminology_matcher")
+    nlp.add_pipe("sapbert_linker").initialize(terminology=build_terminology(names), phrases=[])
+    text = "; ".join([*words, *map(str.capitalize, words), "colitis"])
+    assert [ent.text for ent in nlp(text).ents] == ["colitis"]
+    # None of them is how the language says a finding.
+    said = {phrase.lower() for phrases in Phrases.read([PACKAGE], language).phrases for phrase in phrases}
+    assert said.isdisjoint(words) and words
+
+
 def test_all_longest_parts_are_tried_first():
     (shared,) = find_shared("Herz- und Nierenversagen", get_language("de"))
     assert (shared.start, shared.end) == (0, 5)

@@ -468,3 +468,21 @@ def test_of_concepts_with_one_name_the_one_that_is_called_so_comes_before_rare_k
     }
     _, reranker = make_pipeline(build_terminology(names))
     assert reranker.find([text])[0][0]["canonical_name"] == expected
+
+
+@pytest.mark.parametrize(("code", "form", "right"), [("de", "ALL", "1"), ("nl", "ASD", "3"), ("pt", "PAC", "5")])
+def test_a_short_form_stays_behind_its_long_form(code, form, right):
+    names = {
+        "1": ["Acute lymphoblastic leukemia"],
+        "2": ["All"],
+        "3": ["Atrial septal defect"],
+        "4": ["Autistic behavior", "ASD"],
+        "5": ["Pneumonia"],
+        "6": ["Premature atrial contractions", "PACs", "PAC"],
+    }
+    nlp = spacy.blank(code)
+    nlp.add_pipe("schwartz_hearst")
+    nlp.add_pipe("terminology_matcher")
+    nlp.add_pipe("sapbert_linker").initialize(terminology=build_terminology(names))
+    nlp.add_pipe("sapbert_reranker")
+    assert [(ent.text, ent.kb_id_) for ent in nlp(form).ents] == [(form, right)]
