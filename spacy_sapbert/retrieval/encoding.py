@@ -83,8 +83,8 @@ def warn_of_unsayable(groups: TokenGroups) -> None:
     missing = int((groups.row_of_name < 0).sum())
     if missing:
         warn(
-            f"{missing} of {len(groups.row_of_name)} names have no vector: the encoder's vocabulary has none or few of their "
-            "tokens. They are found by their words, not by similarity. Use an encoder for their language or "
+            f"{missing} of {len(groups.row_of_name)} names have no vector: the encoder's vocabulary has none or few of "
+            "their tokens. They are found by their words, not by similarity. Use an encoder for their language or "
             "script to find them by both.",
         )
 
