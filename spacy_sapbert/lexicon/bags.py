@@ -21,7 +21,7 @@ from .derived import list_adjectives, read_list
 from .languages import ENGLISH, ENGLISH_CODES, Language, get_reader, join_phrases
 from .said import SaidTable
 from .scan import Reading, list_words, read_content, scan, scan_names
-from .trust import INSIDE, WAYS, compute_trust, find_acronyms
+from .trust import INSIDE, WAYS, compute_trust, find_word_acronyms
 
 if TYPE_CHECKING:
     from ..terminology.rows import Table
@@ -87,7 +87,7 @@ class BagTable(NamedTuple):
         names, kept = terminology.names, list_canonical_words(terminology)
         lists, of_names = read_lists(language), read_names(names["name"], language)
         words = _read_english(names, of_names)
-        trust, acronyms = compute_trust(terminology, *words), find_acronyms(terminology, *words)
+        trust, acronyms = compute_trust(terminology, *words), find_word_acronyms(terminology, *words)
         # What is rather an ordinary word than a name may be derived from one: "wheezes".
         is_name = trust > 0
         is_name[acronyms] = True

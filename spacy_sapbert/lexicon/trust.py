@@ -101,7 +101,9 @@ def _count_sources(terminology: Terminology, key: np.ndarray) -> tuple[np.ndarra
     return np.bincount(np.unique(pairs) // n_all)[key], n_all
 
 
-def find_acronyms(terminology: Terminology, words: np.ndarray, name: np.ndarray, has_levels: np.ndarray) -> np.ndarray:
+def find_word_acronyms(
+    terminology: Terminology, words: np.ndarray, name: np.ndarray, has_levels: np.ndarray
+) -> np.ndarray:
     """Find names that are a known word and, in any case, an acronym of another name of their concept. Returns their
     rows, sorted; uint32."""
     is_alone = np.bincount(name)[name] == 1

@@ -7,7 +7,14 @@ import polars as pl
 
 from .builder import complete
 from .frames import NAME_SCHEMA
-from .names import normalize_names, place_rows, sort_by_concept, unite_concepts, unite_names, unite_retired
+from .names import (
+    normalize_names,
+    place_rows,
+    sort_by_concept,
+    unite_concept_frames,
+    unite_name_frames,
+    unite_retired_frames,
+)
 from .rows import Table
 from .schemas import CONCEPTS, NAMES, RELATIONS, RETIRED
 from .table import Terminology
@@ -25,8 +32,8 @@ def assemble(
     normal, n_normalized = normalize_names(names["name"])
     given = names.with_columns(normal).filter(pl.col("name") != "")
     ids = given["id"].unique().sort()
-    united = unite_names(sort_by_concept(place_rows(given, ids)))
-    concepts, n_self_parents = unite_concepts(ids, columns)
+    united = unite_name_frames(sort_by_concept(place_rows(given, ids)))
+    concepts, n_self_parents = unite_concept_frames(ids, columns)
     # Without a canonical name, the first preferred name counts, or else the first one.
     best = united.sort("concept", ~pl.col("preferred"), maintain_order=True).unique(
         "concept", keep="first", maintain_order=True
@@ -39,7 +46,8 @@ def assemble(
         "self_parents": n_self_parents,
     }
     counts = {"dropped": {**report.get("dropped", {}), **dropped}, "normalized_names": n_normalized}
-    return complete_frames(concepts, united, unite_retired([_choose_successors(retired)], ids), {**report, **counts})
+    gone = unite_retired_frames([_choose_successors(retired)], ids)
+    return complete_frames(concepts, united, gone, {**report, **counts})
 
 
 def _choose_successors(retired: pl.DataFrame) -> pl.DataFrame:

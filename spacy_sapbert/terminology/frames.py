@@ -60,7 +60,7 @@ def make_series(column: Column) -> pl.Series:
     return pl.Series(_list_texts(column))
 
 
-def make_column(values: pl.Series, kind: str) -> Column:
+def convert_series(values: pl.Series, kind: str) -> Column:
     """Make a column of a series."""
     if kind in (NUMBER, FLAG):
         return NumberColumn(values.to_numpy())

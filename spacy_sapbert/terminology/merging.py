@@ -13,7 +13,14 @@ from ..errors import NO_LIST
 from ..forking import check_polars
 from .assembly import complete_frames
 from .codes import SOURCE_SEPARATOR, Key, equal_prefix, is_cui, make_key
-from .names import place_rows, split_columns, unite_concepts, unite_names, unite_relations, unite_retired
+from .names import (
+    place_rows,
+    split_columns,
+    unite_concept_frames,
+    unite_name_frames,
+    unite_relations,
+    unite_retired_frames,
+)
 from .readers.lines import MAX_EXAMPLES
 from .table import Concept, Terminology
 
@@ -53,7 +60,7 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
     columns = split_columns(concepts)
     columns["codes"] = _list_codes(concepts, columns["codes"], own)
     columns["parents"] = columns["parents"].with_columns(_owner(pl.col("parents"), owners))
-    merged, n_self_parents = unite_concepts(concepts["id"].unique().sort(), columns)
+    merged, n_self_parents = unite_concept_frames(concepts["id"].unique().sort(), columns)
     merged_names = _merge_names(names, merged["id"])
     report = {
         "merged_from": [_describe(terminology) for terminology in inputs],
@@ -64,7 +71,7 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
         "semantic_types": _union(inputs, "semantic_types"),
     }
     all_retired = (terminology.retired.to_polars() for terminology in inputs)
-    retired = unite_retired(all_retired, merged["id"]).with_columns(
+    retired = unite_retired_frames(all_retired, merged["id"]).with_columns(
         _owner(pl.col("replaced_by"), owners), pl.col("consider").list.eval(_owner(pl.element(), owners))
     )
     new_ids = (frame.select(_owner(pl.col("id"), owners))["id"] for frame in of_concepts)
@@ -119,7 +126,8 @@ def _list_codes(concepts: pl.DataFrame, codes: pl.DataFrame, own: set[str]) -> p
 
 def _merge_names(names: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     # Within a terminology, names keep their order; terminologies are in the order of the list.
-    return unite_names(place_rows(names.drop("concept"), ids).sort("concept", "place", "own_id", maintain_order=True))
+    placed = place_rows(names.drop("concept"), ids)
+    return unite_name_frames(placed.sort("concept", "place", "own_id", maintain_order=True))
 
 
 def _union(terminologies: Sequence[Terminology], key: str) -> dict[str, Any]:

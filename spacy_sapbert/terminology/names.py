@@ -89,7 +89,7 @@ def place_rows(rows: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     return rows.select(concept, pl.exclude("id")).filter(pl.col("concept") >= 0).cast({"concept": pl.UInt32()})
 
 
-def make_concepts(ids: pl.Series, columns: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+def make_concept_frame(ids: pl.Series, columns: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Make the table of concepts from a table for each of its columns: `concept`, a row of `ids`, and the value. The
     first text of a concept counts, and a list has all its values."""
     lists = {column: list_values(columns[column], len(ids)) for column in CONCEPT_SCHEMA.names()[1:]}
@@ -105,25 +105,26 @@ def split_columns(concepts: pl.DataFrame) -> dict[str, pl.DataFrame]:
     }
 
 
-def unite_concepts(ids: pl.Series, columns: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, int]:
+def unite_concept_frames(ids: pl.Series, columns: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, int]:
     """Make the table of concepts likewise of tables with `id`. Concepts that are their own parents are no parents; they
     are counted."""
     parents = columns["parents"]
     is_self = parents["parents"] == parents["id"]
     others = {**columns, "parents": parents.filter(~is_self)}
-    return make_concepts(ids, {column: place_rows(rows, ids) for column, rows in others.items()}), int(is_self.sum())
+    placed = {column: place_rows(rows, ids) for column, rows in others.items()}
+    return make_concept_frame(ids, placed), int(is_self.sum())
 
 
 def unite_rows(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """Unite rows with equal ids, and sort them. The first text of a column counts, and lists are joined. For few rows,
-    this is faster than `unite_concepts`."""
+    this is faster than `unite_concept_frames`."""
     texts = pl.col(pl.String()).drop_nulls().first()
     lists = pl.col(pl.List(pl.String())).explode().drop_nulls().unique(maintain_order=True)
     rows = pl.concat(tables)
     return rows.group_by("id").agg(texts, lists).select(rows.columns).sort("id")
 
 
-def unite_retired(tables: Iterable[pl.DataFrame], living: pl.Series) -> pl.DataFrame:
+def unite_retired_frames(tables: Iterable[pl.DataFrame], living: pl.Series) -> pl.DataFrame:
     """Unite tables of retired ids. Of several concepts that took an id's place, the first counts. An id that a concept
     has again is not retired."""
     rows = unite_rows(tables)
@@ -151,7 +152,7 @@ def sort_relations(relations: pl.DataFrame) -> pl.DataFrame:
     return relations.select(columns).cast(RELATION_SCHEMA).unique().sort(columns)
 
 
-def unite_names(names: pl.DataFrame) -> pl.DataFrame:
+def unite_name_frames(names: pl.DataFrame) -> pl.DataFrame:
     """Keep one row for each distinct name, with all sources that give it. Sources are joined by "|", in the order of
     the rows, each once and without empty ones. A name that all its rows give the same source keeps this source as it
     is. A name is preferred if any of its rows is, and has the first term type that is not a lesser scope, if there is

@@ -32,15 +32,14 @@ class Table:
         RETURNS (Table): The table.
         RAISES (ValueError): If the frame has other columns, or lacks values.
         """
-        from .frames import make_column as make
-        from .frames import make_schema
+        from .frames import convert_series, make_schema
 
         if frame.schema != make_schema(schema):
             raise ValueError(f"The table has the columns {dict(frame.schema)}, but has to have {make_schema(schema)}.")
         for name, kind in schema.items():
             if kind != OPTIONAL_TEXT and frame[name].null_count():
                 raise ValueError(f"The table has missing values in {name}.")
-        return cls({name: make(frame[name], kind) for name, kind in schema.items()})
+        return cls({name: convert_series(frame[name], kind) for name, kind in schema.items()})
 
     @property
     def columns(self) -> list[str]:

@@ -14,7 +14,7 @@ from rrf_files import atom, rrf_line, write_release
 
 from spacy_sapbert.terminology import Concept, Terminology, TerminologyBuilder, read_rrf
 from spacy_sapbert.terminology.frames import NAME_SCHEMA
-from spacy_sapbert.terminology.names import unite_names
+from spacy_sapbert.terminology.names import unite_name_frames
 from spacy_sapbert.terminology.rows import Table
 from spacy_sapbert.terminology.schemas import NAME_KEY
 from spacy_sapbert.terminology.schemas import NAMES as KINDS
@@ -148,11 +148,11 @@ def unite_in_a_loop(rows):
 @example([("a", 0, "ENG", "", "PT", False), ("a", 0, "ENG", "|", "PT", False)])
 def test_names_are_united_as_in_a_plain_loop(rows):
     names = pl.DataFrame(rows, NAME_SCHEMA, orient="row")
-    united = unite_names(names)
+    united = unite_name_frames(names)
     assert united.schema == NAME_SCHEMA and united.rows() == unite_in_a_loop(rows)
-    assert unite_names(united).equals(united) and united.select(NAME_KEY).is_unique().all()
+    assert unite_name_frames(united).equals(united) and united.select(NAME_KEY).is_unique().all()
     # Other columns are those of the first row.
-    numbered = unite_names(names.with_row_index("row"))
+    numbered = unite_name_frames(names.with_row_index("row"))
     assert numbered.drop("row").rows() == united.rows()
     assert numbered["row"].to_list() == [
         next(i for i, row in enumerate(rows) if row[:3] == of[:3]) for of in united.rows()

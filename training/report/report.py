@@ -23,7 +23,7 @@ from .literature import COLUMNS, list_paper_rows, read_publications
 from .results import Results, take_metric
 from .tables import (
     TEXTS,
-    Table,
+    ReportTable,
     find_errors,
     list_columns,
     list_document_errors,
@@ -60,7 +60,7 @@ class ReportSection:
     """A part of a report, with one level of sections at most. A folded one opens on a click."""
 
     title: str
-    blocks: Sequence[str | Table | Picture] = ()
+    blocks: Sequence[str | ReportTable | Picture] = ()
     sections: Sequence[ReportSection] = ()
     is_folded: bool = False
 
@@ -73,7 +73,7 @@ def make_report(folder: str | Path, *, sample: int = 0) -> None:
     sources = read_publications().items()
     tasks = [name for name, task in results.tasks.items() if results.lines[name] and not task.get("level")]
     others = [[make_task_table(results, name), *list_document_errors(results, name, sample)] for name in tasks]
-    papers = [Table(source["short"], list_columns(COLUMNS), list_paper_rows(name)) for name, source in sources]
+    papers = [ReportTable(source["short"], list_columns(COLUMNS), list_paper_rows(name)) for name, source in sources]
     literature = [
         ReportSection(source["short"], [f"{source['citation']} {source['url']}", *make_literature_tables(name)])
         for name, source in sources
@@ -113,7 +113,8 @@ def _summarise(results: Results) -> ReportSection:
     if not any(values for scores in systems.values() for values in scores.values()):
         return ReportSection("Systems by corpora")
     rows = [[system, *(format_values(scores.get(name, [])) for name in titles)] for system, scores in systems.items()]
-    table = Table("Systems by corpora: acc@1", list_columns(["System"], [*titles.values()]), rows, [TEXTS["summary"]])
+    columns = list_columns(["System"], [*titles.values()])
+    table = ReportTable("Systems by corpora: acc@1", columns, rows, [TEXTS["summary"]])
     path = results.folder / FIGURES_FOLDER / SUMMARY_FILE
     _draw(systems, titles, path)
     return ReportSection("Systems by corpora", [Picture(path, "Systems by corpora", TEXTS["picture"]), table])
@@ -143,8 +144,8 @@ def _show_linking(results: Results) -> Iterator[ReportSection]:
     """Show accuracies and tests of each corpus, and then the wrong mentions."""
     accuracy, errors = [], []
     for tasks in results.corpora.values():
-        blocks: list[Table] = []
-        wrong: list[Table] = []
+        blocks: list[ReportTable] = []
+        wrong: list[ReportTable] = []
         for name in tasks:
             hits, tables = find_errors(results, name)
             tests = make_test_table(results, name, hits)
@@ -158,7 +159,7 @@ def _show_linking(results: Results) -> Iterator[ReportSection]:
     yield ReportSection("Wrong mentions", [TEXTS["wrong"]] if errors else [], errors)
 
 
-def _list_figures(folder: Path) -> Iterator[Picture | Table]:
+def _list_figures(folder: Path) -> Iterator[Picture | ReportTable]:
     """List pictures (the SVG, if there are other formats too) and tables of nearest names."""
     captions = {
         path.with_name(entry["file"]): (entry["title"], entry["caption"])
@@ -171,7 +172,7 @@ def _list_figures(folder: Path) -> Iterator[Picture | Table]:
             yield Picture(path, *captions.get(path, (path.stem.replace("_", " ").capitalize(), "")))
     for path in sorted(folder.rglob(NEIGHBOURS_FILE)):
         for table in _read_json(path)["tables"]:
-            yield Table(table["title"], list_columns(table["columns"]), table["rows"])
+            yield ReportTable(table["title"], list_columns(table["columns"]), table["rows"])
 
 
 def _read_json(path: Path) -> Any:
@@ -195,9 +196,9 @@ def _describe_run(facts: Mapping[str, Any]) -> ReportSection:
     versions = [[package, version] for package, version in facts["versions"].items()]
     config = [[name, str(value) or NOTHING] for name, value in dict_to_dot(facts["config"]).items()]
     tables = [
-        Table("Systems", systems, rows),
-        Table("Versions", list_columns(["Package", "Version"]), versions),
-        Table("Config", list_columns(["Setting", "Value"]), config, is_folded=True),
+        ReportTable("Systems", systems, rows),
+        ReportTable("Versions", list_columns(["Package", "Version"]), versions),
+        ReportTable("Config", list_columns(["Setting", "Value"]), config, is_folded=True),
     ]
     return ReportSection("The run", [text, *(table for table in tables if table.rows)])
 
@@ -208,7 +209,7 @@ def _list_missing(entries: Sequence[Mapping[str, str]]) -> ReportSection:
         what = entry["title"] or entry["corpus"] or entry["system"]
         rows.append([what or NOTHING, entry["task"] or NOTHING, entry["reason"], entry["obtain"] or NOTHING])
     columns = list_columns(["What", "Task", "Why", "How to get it"])
-    table = Table("Corpora and systems that were not there", columns, rows)
+    table = ReportTable("Corpora and systems that were not there", columns, rows)
     return ReportSection("What was not measured", [table] if rows else [], is_folded=True)
 
 

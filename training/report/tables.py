@@ -44,7 +44,7 @@ YES, NO = "yes", "no"
 PLAIN = ("mcsm", "spearman", "ece", "auroc")
 
 
-class Column(NamedTuple):
+class ReportColumn(NamedTuple):
     """A column of a table. Published figures look different from measured ones."""
 
     title: str
@@ -52,22 +52,22 @@ class Column(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """A table with paragraphs below its title. A folded one opens on a click, where that is possible."""
 
     title: str
-    columns: Sequence[Column]
+    columns: Sequence[ReportColumn]
     rows: Sequence[Sequence[str]]
     caption: Sequence[str] = ()
     is_folded: bool = False
 
 
-def list_columns(texts: Sequence[str], numbers: Sequence[str] = ()) -> list[Column]:
+def list_columns(texts: Sequence[str], numbers: Sequence[str] = ()) -> list[ReportColumn]:
     """List columns of text, followed by columns of numbers."""
-    return [*map(Column, texts), *(Column(title, "number") for title in numbers)]
+    return [*map(ReportColumn, texts), *(ReportColumn(title, "number") for title in numbers)]
 
 
-def make_accuracy_table(results: Results, name: str) -> Table:
+def make_accuracy_table(results: Results, name: str) -> ReportTable:
     """Make the table of a linking task. Published figures have its protocol, and their citation."""
     task = results.tasks[name]
     lines = results.lines[name]
@@ -76,7 +76,7 @@ def make_accuracy_table(results: Results, name: str) -> Table:
     cited = [find_published(line, task) for line in lines]
     columns = list_columns(["System", "Similarity", "Search"], [*labels, "acc@1, any tied"])
     if any(cited):
-        columns += [Column(f"literature, {'/'.join(labels)}", "published"), Column("difference", "number")]
+        columns += [ReportColumn(f"literature, {'/'.join(labels)}", "published"), ReportColumn("difference", "number")]
     rows = []
     for line, figures in zip(lines, cited, strict=True):
         details = results.get_details(line.system, name)
@@ -86,7 +86,7 @@ def make_accuracy_table(results: Results, name: str) -> Table:
             row += _compare(line, metrics, figures)
         rows.append(row)
     title = f"{task['title']}, {results.label_task(name)}: accuracy"
-    return Table(title, columns, rows, [_describe_task(task)])
+    return ReportTable(title, columns, rows, [_describe_task(task)])
 
 
 def find_published(line: Line, task: Mapping[str, Any]) -> dict[Metric, PublishedFigure]:
@@ -139,12 +139,12 @@ def _describe_search(details: Mapping[str, Any]) -> str:
     return "; ".join(parts)
 
 
-def make_test_table(results: Results, name: str, hits: Mapping[str, Sequence[bool]]) -> Table | None:
+def make_test_table(results: Results, name: str, hits: Mapping[str, Sequence[bool]]) -> ReportTable | None:
     """Make the table of significance tests of a linking task; `hits` says which mentions each system gets right."""
     rows = [*_compare_runs(results, name), *_compare_hits(results.lines[name], hits)]
-    columns = [*list_columns(["System", "Compared with"], ["Difference"]), Column("Test")]
+    columns = [*list_columns(["System", "Compared with"], ["Difference"]), ReportColumn("Test")]
     title = f"{results.tasks[name]['title']}, {results.label_task(name)}: significance"
-    return Table(title, columns, rows) if rows else None
+    return ReportTable(title, columns, rows) if rows else None
 
 
 def _compare_runs(results: Results, name: str) -> Iterator[list[str]]:
@@ -181,10 +181,10 @@ def _compare_hits(lines: Sequence[Line], hits: Mapping[str, Sequence[bool]]) -> 
             yield [title, titles[best], f"{gain:+.1f}", str(test)]
 
 
-def make_counts_table(results: Results) -> Table:
+def make_counts_table(results: Results) -> ReportTable:
     """Make the table of the sizes of corpora, beside the sizes in SapBERT's paper."""
-    cited = Column("Published", "published")
-    columns = [*list_columns(["Corpus", "Protocol"], ["Names"]), cited, Column("Mentions", "number"), cited]
+    cited = ReportColumn("Published", "published")
+    columns = [*list_columns(["Corpus", "Protocol"], ["Names"]), cited, ReportColumn("Mentions", "number"), cited]
     published = read_counts()
     rows = []
     for name in chain.from_iterable(results.corpora.values()):
@@ -197,10 +197,10 @@ def make_counts_table(results: Results) -> Table:
             test = f"{sizes['test']:,g}"
         labels = [task["title"], results.label_task(name)]
         rows.append([*labels, f"{counts['names']:,}", names, f"{counts['mentions']:,}", test])
-    return Table("Names and mentions", columns, rows, [TEXTS["counts"]])
+    return ReportTable("Names and mentions", columns, rows, [TEXTS["counts"]])
 
 
-def make_task_table(results: Results, name: str) -> Table:
+def make_task_table(results: Results, name: str) -> ReportTable:
     """Make the table of all figures of a task: metrics by systems, and published systems on its corpus."""
     task = results.tasks[name]
     lines = results.lines[name]
@@ -212,7 +212,7 @@ def make_task_table(results: Results, name: str) -> Table:
             system = f"{figure.system} ({cite(figure)})"
             published.setdefault(system, {})[figure.metric] = figure.printed
     columns = list_columns(["Figure"], [line.label for line in lines])
-    columns += [Column(system, "published") for system in published]
+    columns += [ReportColumn(system, "published") for system in published]
     rows = []
     for metric in metrics:
         values = [_format(metric, line.list_values(metric)) for line in lines]
@@ -221,7 +221,7 @@ def make_task_table(results: Results, name: str) -> Table:
     counts = "; ".join(f"{what.replace('_', ' ')} {n:,}" for what, n in task.get("counts", {}).items())
     title = ", ".join(filter(None, [task.get("title") or name, task["protocol"]]))
     caption = filter(None, [counts, task.get("note")])
-    return Table(title, columns, rows, [*caption])
+    return ReportTable(title, columns, rows, [*caption])
 
 
 def _format(metric: Metric, values: Sequence[float]) -> str:
@@ -233,7 +233,7 @@ def _format(metric: Metric, values: Sequence[float]) -> str:
     return f"{mean} ± {stdev(plain):.2g}" if len(plain) > 1 else mean
 
 
-def make_literature_tables(source: str) -> Iterator[Table]:
+def make_literature_tables(source: str) -> Iterator[ReportTable]:
     """Make a table for each table of a source, with the figures that are copied from it."""
     keys = ["System", "Pooling", "Trained on the corpus"]
     for table, title in read_publications()[source]["tables"].items():
@@ -248,12 +248,12 @@ def make_literature_tables(source: str) -> Iterator[Table]:
         frame = pl.DataFrame(rows, schema=[*keys, "corpus", "cell"], orient="row")
         wide = frame.pivot("corpus", index=keys, values="cell", maintain_order=True).fill_null(NOTHING)
         columns = list_columns(keys)
-        columns += [Column(name, "published") for name in wide.columns[len(keys) :]]
+        columns += [ReportColumn(name, "published") for name in wide.columns[len(keys) :]]
         caption = [title, *(f"[{mark}] {note}" for note, mark in marks.items())]
-        yield Table(figures[0].where, columns, wide.rows(), caption)
+        yield ReportTable(figures[0].where, columns, wide.rows(), caption)
 
 
-def find_errors(results: Results, name: str) -> tuple[dict[str, list[bool]], list[Table]]:
+def find_errors(results: Results, name: str) -> tuple[dict[str, list[bool]], list[ReportTable]]:
     """Write the wrong mentions of each system on a task (of several seeds, the first). Returns which mentions are right
     at rank 1, by system, and tables of counts and examples; both are empty if no predictions were kept."""
     path = results.folder / TASKS_FOLDER / f"{name}.json"
@@ -279,7 +279,7 @@ def find_errors(results: Results, name: str) -> tuple[dict[str, list[bool]], lis
     if not counts:
         return hits, []
     columns = list_columns(["System"], ["Mentions", "Wrong", WRONG_COLUMNS[-1]])
-    return hits, [Table(f"{label}: wrong mentions", columns, counts), *examples]
+    return hits, [ReportTable(f"{label}: wrong mentions", columns, counts), *examples]
 
 
 def _list_names(task: LinkingTask | None, ids: Collection[str]) -> dict[str, list[str]]:
@@ -308,7 +308,7 @@ def _describe_wrong(prediction: Prediction, names: dict[str, list[str]], rescue:
     ]
 
 
-def list_document_errors(results: Results, name: str, sample: int = 0) -> Iterator[Table]:
+def list_document_errors(results: Results, name: str, sample: int = 0) -> Iterator[ReportTable]:
     """Write the wrong decisions of each pipeline on documents, or a sample of each kind, and show some."""
     for line in results.lines[name]:
         entries = results.get_details(line.system, name).get("errors", [])
@@ -330,7 +330,7 @@ def draw_of_each_kind(entries: Sequence[Mapping[str, Any]], size: int) -> list[M
 
 def _list_wrong(
     results: Results, name: str, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
-) -> list[Table]:
+) -> list[ReportTable]:
     """Write all rows to a file, and make a table of some, drawn at random."""
     # A system may have the name of its encoder's folder.
     path = results.folder / ERRORS_FOLDER / re.sub(r"[^\w.-]+", "_", f"{name}.tsv")
@@ -338,4 +338,4 @@ def _list_wrong(
         csv.writer(file, delimiter="\t", lineterminator="\n").writerows([columns, *rows])
     drawn = sorted(random.Random(0).sample(range(len(rows)), min(N_EXAMPLES, len(rows))))
     cells = [[cut_text(cell, LONGEST_NAMES) or NOTHING for cell in rows[place]] for place in drawn]
-    return [Table(title, list_columns(columns), cells, is_folded=True)] if cells else []
+    return [ReportTable(title, list_columns(columns), cells, is_folded=True)] if cells else []

@@ -27,11 +27,11 @@ from ..names import (
     find_repeated,
     find_rows,
     keep_first,
-    make_concepts,
+    make_concept_frame,
     normalize_names,
     sort_by_concept,
     sort_relations,
-    unite_names,
+    unite_name_frames,
 )
 from ..rows import Table
 from ..schemas import CONCEPTS, NAME_KEY, NAMES, RELATIONS, RETIRED
@@ -150,7 +150,7 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
     ids, atoms = counts.ids.filter(rows.is_not_null()), atoms.with_columns(concept=rows.gather(atoms["concept"]))
     with ThreadPoolExecutor(1) as thread:
         # Names are made while concepts are.
-        united = thread.submit(unite_names, atoms.select(NAME_SCHEMA.names()))
+        united = thread.submit(unite_name_frames, atoms.select(NAME_SCHEMA.names()))
         relations = number(_read_relations(folder, is_kept, settings, counts.owners), "CUI1", "CUI2")
         pairs = _find_pairs(relations, rows)
         definitions = number(_read_definitions(folder, is_kept, sources, settings), "CUI")
@@ -166,7 +166,7 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
         columns.setdefault("canonical_name", []).append(_find_best(atoms, len(ids)))
         names, given = _add_tradenames(united.result(), pairs, settings, len(ids))
         reported = thread.submit(_report_names, names, atoms, counts)
-        concepts = make_concepts(ids, {name: pl.concat(tables) for name, tables in columns.items()})
+        concepts = make_concept_frame(ids, {name: pl.concat(tables) for name, tables in columns.items()})
     used = {*atoms["source"].unique(), *best["SAB"].unique(), *relations["SAB"].unique()} - {""}
     report = {
         **_read_version(folder),
