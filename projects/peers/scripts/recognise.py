@@ -130,10 +130,10 @@ def main(
         texts = {name: [doc.text for doc in task.read()] for name, task in tasks.items()}
         write_json(folder / "texts.json", texts)
         kinds = [kind for kind in map(str.strip, types.split(",")) if kind]
-        concepts = known.concepts.with_row_index("concept").select("concept", "id", "types")
+        concepts = known.concepts.to_polars("id", "types").with_row_index("concept")
         if kinds:
             concepts = concepts.filter(pl.col("types").list.set_intersection(kinds).list.len() > 0)
-        names = known.names.select("concept", "name").join(concepts, on="concept", maintain_order="left")
+        names = known.names.to_polars("concept", "name").join(concepts, on="concept", maintain_order="left")
         write_json(folder / "dictionary.json", {"names": names["name"].to_list(), "ids": names["id"].to_list()})
     roots = [*next(iter(tasks.values())).below]
     inputs = {"run": str(run), "repeats": repeats, "below": roots, "types": kinds, "lang": lang}

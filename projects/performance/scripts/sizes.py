@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from inputs import PACKAGES, Entry, compare, count_bytes, find_names, read_mentions, report
 
 from training.bench import Turns, describe
@@ -172,7 +173,8 @@ def link(given: dict[str, Any]) -> Iterator[Any]:
     n_mentions = min(given["mentions"], len(names))
     # The index was tuned with altered names of another seed.
     altered = alter_names(names, n_mentions, seed=seed + 1)
-    kinds = {"names": names.sample(n_mentions, seed=seed).to_list(), "altered": altered, "real": given["real"]}
+    rows = np.random.default_rng(seed).permutation(len(names))[:n_mentions]
+    kinds = {"names": names[rows].to_list(), "altered": altered, "real": given["real"]}
     mentions = {kind: list(dict.fromkeys(of_kind)) for kind, of_kind in kinds.items() if of_kind}
     yield "draw", {"mentions": {kind: len(of_kind) for kind, of_kind in mentions.items()}}
     for kind, of_kind in mentions.items():

@@ -136,7 +136,7 @@ def make_each(sizes: Sequence[int], names_like: str, seed: int) -> Iterator[tupl
     """Make a metathesaurus of each size in turn, in the folder `rrf` of a folder for the work with it, and give size,
     folder and its number of rows. The folder is taken away afterwards, because the largest are gigabytes. With the size
     0, the folder is empty."""
-    patterns = Patterns.split(read_names(find_names(names_like)).names["name"])
+    patterns = Patterns.split(read_names(find_names(names_like)).names.to_polars("name")["name"])
     OUTPUT.mkdir(exist_ok=True)
     for size in sizes:
         with TemporaryDirectory(dir=OUTPUT.resolve()) as folder:
