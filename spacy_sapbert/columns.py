@@ -145,11 +145,20 @@ class TextColumn(Column):
             is_there = None if self._is_there is None else self._is_there[start:stop]
             return TextColumn(self._data, self._offsets[start : stop + 1], is_there)
         if isinstance(key, np.ndarray | list | range):
-            return self.take_rows([self], _list_rows(key))
+            return self._take(_list_rows(key))
         row = range(len(self))[key]
         if self._is_there is not None and not self._is_there[row]:
             return None
         return str(self._bytes[self._places[row] : self._places[row + 1]], "utf8")
+
+    def _take(self, rows: np.ndarray) -> TextColumn:
+        """Copy rows. What it takes does not depend on how many the column has, unless they are many."""
+        if len(rows) > CHUNK:
+            return self.take_rows([self], rows)
+        places, offsets = _take_places(self._offsets, rows)
+        is_there = None if self._is_there is None else self._is_there[rows]
+        is_whole = is_there is None or is_there.all()
+        return TextColumn(self._data[places], offsets, None if is_whole else is_there)
 
     def to_list(self) -> list[Any]:
         """List the texts; None for those that are missing."""
@@ -342,7 +351,8 @@ class ListColumn(Column):
                 return self.take_rows([self], np.arange(start, stop, step))
             return ListColumn(self.offsets[start : max(start, stop) + 1], self.child)
         if isinstance(key, np.ndarray | list | range):
-            return self.take_rows([self], _list_rows(key))
+            places, offsets = _take_places(self.offsets, _list_rows(key))
+            return ListColumn(offsets, self.child[places])
         row = range(len(self))[key]
         return self.child[self._places[row] : self._places[row + 1]]
 
@@ -379,6 +389,14 @@ def _list_rows(key: np.ndarray | list[int] | range) -> np.ndarray:
     """List the rows that a key selects: rows, or a condition for each of them."""
     rows = np.asarray(key)
     return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64, copy=False)
+
+
+def _take_places(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """List the places of the values of some rows, and where those of each row begin among them."""
+    starts = offsets[:-1][rows].astype(np.int64)
+    lengths = offsets[1:][rows] - starts
+    own = make_offsets(lengths)
+    return np.arange(own[-1]) + np.repeat(starts - own[:-1], lengths), own
 
 
 def choose_places(size: int) -> Any:
