@@ -240,8 +240,8 @@ class EncoderShim(Shim):
         """Tell which strings the vocabulary knows well enough.
 
         All strings in an unknown script become the unknown token, so they share one vector. Where the vocabulary has
-        the letters of a script, but not its words, vectors say nothing of the meaning. If most of a string is unknown,
-        its vector is that of the rest, such as a number.
+        the letters of a script, but not its words, vectors say nothing of the meaning. If the
+        vocabulary knows only a number in a string, every string with that number would have the same vector.
 
         tokens (TokenLists): Token ids of each string.
         RETURNS (ndarray): Shape (n,), bool; False if all are special, padding or unknown tokens, or such letters, and

@@ -71,7 +71,7 @@ def _read_opposites(language: Language) -> Opposites:
 
 
 def _spell_start(word: str, language: Language) -> str:
-    """Spell what a word starts with as forms of words are spelt, whatever its ending."""
+    """Spell the beginning of a word as `list_words` spells words, but keep its ending."""
     return language.unify_spelling(strip_accents(word.lower().removesuffix("-")))
 
 

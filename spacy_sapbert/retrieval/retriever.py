@@ -460,8 +460,8 @@ class Retriever:
     def from_disk(
         cls, path: Path, terminology: Terminology, *, memory_map: bool = True, table_size: int = MOST_TOKENS
     ) -> Retriever:
-        """Load what `to_disk` saved, with the terminology that it was saved with. `table_size` is that of the encoder,
-        if there is one."""
+        """Load what `to_disk` saved, for the same terminology. Tokens of rows have to be below `table_size`, the number
+        that the encoder has."""
         used = [f"{name}.npy" for name in ARRAYS]
         parts = [*used, *TOKEN_FILES, "index", "names"]
         data = read_manifest(
