@@ -288,6 +288,31 @@ def test_a_list_of_thousands_is_drawn_in_pages(open_page):
     expect(page.locator("#document-page")).to_have_text("101–150 of 5,000")
 
 
+TURNS = {
+    "another page": lambda page: page.click("#document-later"),
+    "another document": lambda page: (page.click("#document-later"), page.click("#document-list button >> nth=49")),
+    "a search": lambda page: page.fill("#document-query", "n99"),
+}
+
+
+@pytest.mark.parametrize("shown", TURNS)
+def test_a_late_answer_does_not_turn_the_page_back(open_page, shown):
+    lines = "".join(json.dumps({"text": f"A cold of {number}.", "id": f"n{number}"}) + "\n" for number in range(100))
+    page = open_page({"all.jsonl": lines})
+    expect_document(page, "n0")
+    held = []
+    page.route("**/around?*", lambda route: held.append(route) if not held else route.continue_())
+    page.select_option("#document-state", "new")
+    TURNS[shown](page)
+    listed = page.locator("#document-list button", has_text="n99")
+    expect(listed).to_be_visible()
+    (late,) = held
+    with page.expect_response("**/around?*"):
+        late.continue_()
+    page.evaluate("new Promise((settled) => setTimeout(settled, 300))")
+    expect(listed).to_be_visible()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_has_the_list_behind_its_heading(open_page, scheme):
     page = open_page(viewport={"width": 390, "height": 844}, has_touch=True, color_scheme=scheme)

@@ -4,8 +4,8 @@
 const STATES = { new: ["○", "new"], begun: ["◐", "begun"], done: ["●", "done"] };
 const isNarrow = matchMedia("(max-width: 50rem)"); // as in style.css
 const PAGE_SIZE = 50;
-// What the page knows of the list; `turn` counts what is asked for, so that a late answer is not shown.
-const list = { start: 0, total: 0, keeps: false, first: null, turn: 0, opening: 0, later: 0, searching: 0 };
+// What the page knows of the list; `turn`, `placing` and `opening` count what is asked for, so that a late answer is not shown.
+const list = { start: 0, total: 0, keeps: false, first: null, turn: 0, placing: 0, opening: 0, later: 0, searching: 0 };
 
 // The address and the history
 
@@ -41,6 +41,7 @@ function restorePlace(place) {
 
 async function openDocument(id, isNew = true) {
   const turn = ++list.opening;
+  list.placing++;
   const place = isNew ? null : history.state;
   try {
     const opened = await ask(`documents/${encodeURIComponent(id)}`);
@@ -118,9 +119,9 @@ async function move(direction) {
   }
 }
 
-async function openAt(id) {
-  await openDocument(id);
-  await showAround();
+async function openAt(id, isNew = true) {
+  // Side by side, because who turns the page while concepts are looked for stays there.
+  await Promise.all([openDocument(id, isNew), showAround(id)]);
 }
 
 async function finish() {
@@ -165,10 +166,12 @@ function readView() {
   return new URLSearchParams(Object.entries(view).filter(([, value]) => value));
 }
 
-async function showAround() {
-  // Show the page of the list with the document that is open.
-  if (state.document) {
-    const { place } = await ask(`documents/${state.document.id}/around?${readView()}`).catch(() => ({ place: list.start }));
+async function showAround(id = state.document?.id) {
+  // Show the page of the list with this document.
+  const turn = ++list.placing;
+  if (id) {
+    const { place } = await ask(`documents/${encodeURIComponent(id)}/around?${readView()}`).catch(() => ({ place: list.start }));
+    if (turn !== list.placing) return;
     list.start = place - (place % PAGE_SIZE);
   }
   await showList();
@@ -245,6 +248,7 @@ function showProblems({ count, first }) {
 }
 
 function turnPage(step) {
+  list.placing++;
   list.start = Math.max(0, list.start + step * PAGE_SIZE);
   return showList();
 }
@@ -370,7 +374,7 @@ async function openFirst() {
   const { id, state: how } = list.first;
   const near = how === "done" ? await ask(`documents/${id}/around`).catch(() => ({})) : {};
   writeAddress({ document: near.open?.id || id });
-  await openDocument(near.open?.id || id, false);
+  await openAt(near.open?.id || id, false);
 }
 
 async function startDocuments() {
@@ -379,10 +383,9 @@ async function startDocuments() {
   history.scrollRestoration = "manual";
   await showList();
   const id = readAddress().get("document");
-  if (id) await openDocument(id, false);
+  if (id) await openAt(id, false);
   else if (list.first) await openFirst();
   if (!state.document) await link();
-  else await showAround();
 }
 
 for (const [id, act] of Object.entries({
@@ -392,6 +395,7 @@ for (const [id, act] of Object.entries({
 for (const id of ["document-state", "document-order"]) byId(id).onchange = () => { list.start = 0; showAround(); };
 byId("document-query").oninput = () => {
   clearTimeout(list.searching);
+  list.placing++;
   list.searching = setTimeout(() => { list.start = 0; showList(); }, 200);
 };
 byId("document-search").onsubmit = (event) => event.preventDefault();
