@@ -4,18 +4,17 @@ file. Columns are immutable, and equal columns have equal buffers, however they 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import copy
 from functools import lru_cache
-from itertools import chain, islice, pairwise
+from itertools import chain, compress, islice, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import Self
 
 from .forking import KEPT_STRINGS
-from .ragged import make_offsets
+from .ragged import join_ranges, make_offsets, take_lists
 
 # Values that are read at once.
 CHUNK = 1 << 16
@@ -24,8 +23,8 @@ CHUNK = 1 << 16
 LISTS_AT_ONCE = 256
 # Fewer values are read one by one.
 FEW = 64
-# Bytes of texts that are compared at once.
-WORD = 8
+# Bytes of texts that are one number.
+PACKED = 8
 
 
 class Column(ABC):
@@ -59,8 +58,10 @@ class Column(ABC):
 
     def equals(self, other: Column) -> bool:
         """Return whether another column has the same values."""
+        if type(self) is not type(other):
+            return False
         pairs = zip(self.buffers(), other.buffers(), strict=True)
-        return type(self) is type(other) and all(np.array_equal(one, two) for one, two in pairs)
+        return all(np.array_equal(*pair) for pair in pairs)
 
 
 class NumberColumn(Column):
@@ -79,7 +80,9 @@ class NumberColumn(Column):
 
     def __getitem__(self, key: Any) -> Any:
         values = self._values[key]
-        return NumberColumn(values) if isinstance(values, np.ndarray) else values.item()
+        if isinstance(values, np.ndarray):
+            return NumberColumn(values)
+        return values.item()
 
     def to_list(self) -> list[Any]:
         """List the values, as Python's."""
@@ -98,7 +101,8 @@ class NumberColumn(Column):
     @classmethod
     def take_rows(cls, columns: Sequence[NumberColumn], rows: np.ndarray) -> NumberColumn:
         """Copy rows of several columns, which are numbered one column behind another."""
-        return cls(np.concatenate([column._values for column in columns])[rows])
+        values = [column._values for column in columns]
+        return cls(np.concatenate(values)[rows])
 
 
 class TextColumn(Column):
@@ -120,59 +124,77 @@ class TextColumn(Column):
     @classmethod
     def make(cls, texts: Iterable[str | None]) -> TextColumn:
         """Copy texts."""
-        left = iter(texts)
+        unread = iter(texts)
         data = bytearray()
         lengths = [np.empty(0, dtype=np.int64)]
         is_there = [np.empty(0, dtype=bool)]
-        while chunk := [*islice(left, CHUNK)]:
+        while chunk := [*islice(unread, CHUNK)]:
             encoded = [b"" if text is None else text.encode() for text in chunk]
             data += b"".join(encoded)
             lengths.append(np.array([*map(len, encoded)], dtype=np.int64))
             is_there.append(np.array([text is not None for text in chunk], dtype=bool))
-        there = np.concatenate(is_there)
         offsets = make_offsets(np.concatenate(lengths))
-        return cls(np.frombuffer(data, dtype=np.uint8), offsets, None if there.all() else there)
+        return cls._with_conditions(np.frombuffer(data, dtype=np.uint8), offsets, np.concatenate(is_there))
+
+    @classmethod
+    def _with_conditions(cls, data: np.ndarray, offsets: np.ndarray, is_there: np.ndarray) -> TextColumn:
+        """Make a column that only keeps which texts are there if some are missing."""
+        return cls(data, offsets, None if is_there.all() else is_there)
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
-            start, stop, step = key.indices(len(self))
-            if step != 1:
-                return self.take_rows([self], np.arange(start, stop, step))
-            stop = max(start, stop)
-            is_there = None if self._is_there is None else self._is_there[start:stop]
-            return TextColumn(self._data, self._offsets[start : stop + 1], is_there)
+            return self._slice(key)
         if isinstance(key, np.ndarray | list | range):
             return self._take(_list_rows(key))
         row = range(len(self))[key]
         if self._is_there is not None and not self._is_there[row]:
             return None
-        return str(self._bytes[self._places[row] : self._places[row + 1]], "utf8")
+        start = self._places[row]
+        end = self._places[row + 1]
+        return str(self._bytes[start:end], "utf8")
+
+    def _slice(self, rows: slice) -> TextColumn:
+        start, stop, step = rows.indices(len(self))
+        if step != 1:
+            return self.take_rows([self], np.arange(start, stop, step))
+        stop = max(start, stop)
+        is_there = self._is_there
+        if is_there is not None:
+            is_there = is_there[start:stop]
+        return TextColumn(self._data, self._offsets[start : stop + 1], is_there)
 
     def _take(self, rows: np.ndarray) -> TextColumn:
         """Copy rows. What it takes does not depend on how many the column has, unless they are many."""
         if len(rows) > CHUNK:
             return self.take_rows([self], rows)
-        places, offsets = _take_places(self._offsets, rows)
-        is_there = None if self._is_there is None else self._is_there[rows]
-        is_whole = is_there is None or is_there.all()
-        return TextColumn(self._data[places], offsets, None if is_whole else is_there)
+        places, offsets = take_lists(self._offsets, rows)
+        data = self._data[places]
+        if self._is_there is None:
+            return TextColumn(data, offsets)
+        return self._with_conditions(data, offsets, self._is_there[rows])
 
     def to_list(self) -> list[Any]:
         """List the texts; None for those that are missing."""
-        first = self._places[0]
-        data = bytes(self._bytes[first : self._places[len(self)]])
-        places = pairwise((self._offsets - first).tolist())
-        text = data.decode() if data.isascii() else ""
-        if text or not data:
-            texts = [text[start:end] for start, end in places]
+        first, last = self._ends
+        data = bytes(self._bytes[first:last])
+        bounds = pairwise((self._offsets - first).tolist())
+        if data.isascii():
+            text = data.decode()
+            texts = [text[start:end] for start, end in bounds]
         else:
-            texts = [data[start:end].decode() for start, end in places]
+            texts = [data[start:end].decode() for start, end in bounds]
         if self._is_there is None:
             return texts
-        return [text if there else None for text, there in zip(texts, self._is_there.tolist(), strict=True)]
+        pairs = zip(texts, self._is_there.tolist(), strict=True)
+        return [text if is_there else None for text, is_there in pairs]
+
+    @property
+    def _ends(self) -> tuple[int, int]:
+        """Return where the first text begins, and where the last one ends."""
+        return self._places[0], self._places[len(self)]
 
     @property
     def lengths(self) -> np.ndarray:
@@ -193,10 +215,11 @@ class TextColumn(Column):
 
     def buffers(self) -> list[np.ndarray]:
         """List the arrays that are saved: bytes, places, and which texts are there (none where all are)."""
-        first, last = self._places[0], self._places[len(self)]
-        is_there = self.is_there
-        offsets = (self._offsets - first).astype(choose_places(last - first), copy=False)
-        return [self._data[first:last], offsets, is_there[: 0 if is_there.all() else None]]
+        first, last = self._ends
+        data = self._data[first:last]
+        offsets = self._offsets - first
+        conditions = np.empty(0, dtype=bool) if self.is_whole else self.is_there
+        return [data, offsets.astype(choose_places(len(data)), copy=False), conditions]
 
     @classmethod
     def take_rows(cls, columns: Sequence[TextColumn], rows: np.ndarray) -> TextColumn:
@@ -204,52 +227,41 @@ class TextColumn(Column):
         are copied at once."""
         # Between the bytes of two columns one is left out, so that no texts of two seem to lie like this.
         bases = make_offsets([len(column._data) + 1 for column in columns])[:-1]
-        moved = [column._offsets.astype(np.int64) + base for column, base in zip(columns, bases.tolist(), strict=True)]
-        starts = np.concatenate([offsets[:-1] for offsets in moved])[rows]
-        ends = np.concatenate([offsets[1:] for offsets in moved])[rows]
+        starts, ends = _join_bounds([column._offsets for column in columns], bases, rows)
         is_there = np.concatenate([column.is_there for column in columns])[rows]
-        begins = np.flatnonzero(starts != np.append(-1, ends[:-1])[: len(starts)])
-        runs = zip(starts[begins].tolist(), ends[np.append(begins, len(ends))[1:] - 1].tolist(), strict=True)
-        listed = bases.tolist()
-
-        def copy(start: int, end: int) -> memoryview:
-            place = bisect_right(listed, start) - 1
-            return columns[place]._bytes[start - listed[place] : end - listed[place]]
-
-        data = np.frombuffer(b"".join([copy(start, end) for start, end in runs]), dtype=np.uint8)
-        return cls(data, make_offsets(ends - starts), None if is_there.all() else is_there)
+        # A run of texts begins where one does not begin at the end of the one before.
+        is_begin = np.append(True, starts[1:] != ends[:-1])[: len(rows)]
+        is_end = np.append(is_begin[1:], True)[: len(rows)]
+        run_starts = starts[is_begin]
+        of_run = np.searchsorted(bases, run_starts, side="right") - 1
+        moves = bases[of_run]
+        bounds = (run_starts - moves).tolist(), (ends[is_end] - moves).tolist()
+        runs = [columns[number]._bytes[start:end] for number, start, end in zip(of_run.tolist(), *bounds, strict=True)]
+        data = np.frombuffer(b"".join(runs), dtype=np.uint8)
+        return cls._with_conditions(data, make_offsets(ends - starts), is_there)
 
     def ascends(self) -> bool:
         """Return whether each text is greater than the one before, by its code points."""
-        return all(self._ascends_from(start) for start in range(0, len(self) - 1, CHUNK))
-
-    def _ascends_from(self, start: int) -> bool:
         # With the first text of the next chunk.
-        offsets = self._offsets[start : start + CHUNK + 2].astype(np.int64)
-        first = int(offsets[0])
-        # Zeros behind the last text, which are less than anything else.
-        data = np.append(self._data[first : int(offsets[-1])], np.zeros(WORD, dtype=np.uint8))
-        words = np.ndarray(len(data) - WORD + 1, ">u8", data, strides=1)
-        starts, lengths = offsets[:-1] - first, np.diff(offsets)
+        chunks = (self[start : start + CHUNK + 1] for start in range(0, len(self) - 1, CHUNK))
+        return all(chunk._ascends_in_chunk() for chunk in chunks)
 
-        def read_word(rows: np.ndarray, place: int) -> np.ndarray:
-            left = np.clip(lengths[rows] - place, 0, WORD).astype(np.uint64)
-            # Two shifts, since one by all bits is none.
-            beyond = (np.uint64(WORD) - left) * np.uint64(WORD // 2)
-            values = words[np.minimum(starts[rows] + place, len(words) - 1)].astype(np.uint64)
-            word: np.ndarray = values >> beyond >> beyond << beyond << beyond
-            return word
-
-        tied = np.arange(len(starts) - 1)
+    def _ascends_in_chunk(self) -> bool:
+        data, offsets, _ = self.buffers()
+        lengths = self.lengths.astype(np.int64)
+        packed = PackedBytes(data, offsets[:-1].astype(np.int64), lengths)
+        tied = np.arange(len(self) - 1)
         place = 0
         while len(tied):
-            one, two = read_word(tied, place), read_word(tied + 1, place)
-            place += WORD
-            is_same = one == two
-            ended = is_same & (np.maximum(lengths[tied], lengths[tied + 1]) <= place)
-            if (one > two).any() or (lengths[tied] >= lengths[tied + 1])[ended].any():
+            numbers = packed.read(tied, place)
+            others = packed.read(tied + 1, place)
+            place += PACKED
+            is_same = numbers == others
+            is_at_end = is_same & (np.maximum(lengths[tied], lengths[tied + 1]) <= place)
+            is_longer = lengths[tied] < lengths[tied + 1]
+            if (numbers > others).any() or not is_longer[is_at_end].all():
                 return False
-            tied = tied[is_same & ~ended]
+            tied = tied[is_same & ~is_at_end]
         return True
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -259,6 +271,35 @@ class TextColumn(Column):
 
 # What many names come in.
 Texts = TextColumn | Sequence[str]
+
+
+class PackedBytes:
+    """The bytes of texts as numbers, eight at a time. Numbers are in the order of their bytes."""
+
+    def __init__(self, data: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> None:
+        # Behind the last text are zeros, which are less than anything else.
+        padded = np.append(data, np.zeros(PACKED, dtype=np.uint8))
+        self._numbers = np.ndarray(len(data) + 1, ">u8", padded, strides=1)
+        self._starts = starts
+        self._lengths = lengths
+
+    def read(self, rows: np.ndarray, place: int) -> np.ndarray:
+        """Read the bytes of texts from a place on. Behind the end of a text are zeros."""
+        n_left = np.clip(self._lengths[rows] - place, 0, PACKED)
+        # Two shifts, since one by all bits is none.
+        beyond = (PACKED - n_left).astype(np.uint64) * np.uint64(PACKED // 2)
+        places = np.minimum(self._starts[rows] + place, len(self._numbers) - 1)
+        numbers = self._numbers[places].astype(np.uint64)
+        return numbers >> beyond >> beyond << beyond << beyond
+
+    def read_all(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Read all bytes: first those that texts begin with, and so on, each time with the rows of texts that go on."""
+        rows = np.flatnonzero(self._lengths)
+        place = 0
+        while len(rows):
+            yield rows, self.read(rows, place)
+            place += PACKED
+            rows = rows[self._lengths[rows] > place]
 
 
 class CodedColumn(Column):
@@ -277,25 +318,28 @@ class CodedColumn(Column):
     def make(cls, texts: Iterable[str]) -> CodedColumn:
         """Copy texts."""
         numbers: dict[str, int] = {}
-        codes = np.fromiter((numbers.setdefault(text, len(numbers)) for text in texts), dtype=np.int64)
-        return cls._sorted(codes, [*numbers])
+        codes = (numbers.setdefault(text, len(numbers)) for text in texts)
+        return cls._sorted(np.fromiter(codes, dtype=np.int64), [*numbers])
 
     @classmethod
     def _sorted(cls, codes: np.ndarray, texts: Sequence[str]) -> CodedColumn:
         """Number the texts that there are in their order."""
         is_used = np.bincount(codes, minlength=len(texts)) > 0
-        distinct = sorted({text for text, used in zip(texts, is_used.tolist(), strict=True) if used})
-        new = {text: number for number, text in enumerate(distinct)}
-        renumbered = np.array([new.get(text, 0) for text in texts], dtype=choose_codes(len(distinct)))
+        distinct = sorted({*compress(texts, is_used.tolist())})
+        numbers = {text: number for number, text in enumerate(distinct)}
+        new_codes = [numbers.get(text, 0) for text in texts]
+        renumbered = np.array(new_codes, dtype=choose_codes(len(distinct)))
         return cls(renumbered[codes], TextColumn.make(distinct))
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def __getitem__(self, key: Any) -> Any:
-        codes = self.codes[np.asarray(key, dtype=np.int64) if isinstance(key, range) else key]
-        is_view = isinstance(codes, np.ndarray)
-        return CodedColumn(codes, self.values, texts=self._texts) if is_view else self._texts[codes]
+        rows = np.asarray(key, dtype=np.int64) if isinstance(key, range) else key
+        codes = self.codes[rows]
+        if isinstance(codes, np.ndarray):
+            return CodedColumn(codes, self.values, texts=self._texts)
+        return self._texts[codes]
 
     def is_in(self, wanted: Collection[str]) -> np.ndarray:
         """Tell which texts are among some."""
@@ -315,10 +359,10 @@ class CodedColumn(Column):
     @classmethod
     def take_rows(cls, columns: Sequence[CodedColumn], rows: np.ndarray) -> CodedColumn:
         """Copy rows of several columns, which are numbered one column behind another."""
-        bases = make_offsets([len(column.values) for column in columns])
-        codes = [column.codes + base for column, base in zip(columns, bases.tolist(), strict=False)]
-        texts = [*chain.from_iterable(column._texts for column in columns)]
-        return cls._sorted(np.concatenate(codes)[rows], texts)
+        bases = make_offsets([len(column.values) for column in columns]).tolist()
+        codes = [column.codes + base for column, base in zip(columns, bases, strict=False)]
+        texts = chain.from_iterable(column._texts for column in columns)
+        return cls._sorted(np.concatenate(codes)[rows], [*texts])
 
 
 class ListColumn(Column):
@@ -339,7 +383,8 @@ class ListColumn(Column):
     def make(cls, kind: type[TextColumn] | type[CodedColumn], lists: Iterable[Sequence[str]]) -> ListColumn:
         """Copy lists."""
         listed = [*lists]
-        return cls(make_offsets([*map(len, listed)]), kind.make(chain.from_iterable(listed)))
+        offsets = make_offsets([*map(len, listed)])
+        return cls(offsets, kind.make(chain.from_iterable(listed)))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -349,40 +394,45 @@ class ListColumn(Column):
             start, stop, step = key.indices(len(self))
             if step != 1:
                 return self.take_rows([self], np.arange(start, stop, step))
-            return ListColumn(self.offsets[start : max(start, stop) + 1], self.child)
+            stop = max(start, stop)
+            return ListColumn(self.offsets[start : stop + 1], self.child)
         if isinstance(key, np.ndarray | list | range):
-            places, offsets = _take_places(self.offsets, _list_rows(key))
+            places, offsets = take_lists(self.offsets, _list_rows(key))
             return ListColumn(offsets, self.child[places])
         row = range(len(self))[key]
-        return self.child[self._places[row] : self._places[row + 1]]
+        start = self._places[row]
+        end = self._places[row + 1]
+        return self.child[start:end]
 
     def to_list(self) -> list[list[str]]:
         """List the lists."""
+        offsets, child = self._split()
+        texts = child.to_list()
+        return [texts[start:end] for start, end in pairwise(offsets.tolist())]
+
+    def _split(self) -> tuple[np.ndarray, TextColumn | CodedColumn]:
+        """Return where lists begin in their own texts, and these texts."""
         first = self._places[0]
-        texts = self.child[first : self._places[len(self)]].to_list()
-        return [texts[start:end] for start, end in pairwise((self.offsets - first).tolist())]
+        last = self._places[len(self)]
+        return self.offsets - first, self.child[first:last]
 
     def buffers(self) -> list[np.ndarray]:
         """List the arrays that are saved: those of the texts, and where the lists begin."""
-        first, last = self._places[0], self._places[len(self)]
-        offsets = (self.offsets - first).astype(choose_places(last - first), copy=False)
-        return [*self.child[first:last].buffers(), offsets]
+        offsets, child = self._split()
+        places = offsets.astype(choose_places(len(child)), copy=False)
+        return [*child.buffers(), places]
 
     @classmethod
     def take_rows(cls, columns: Sequence[ListColumn], rows: np.ndarray) -> ListColumn:
         """Copy rows of several columns, which are numbered one column behind another."""
-        bases = make_offsets([len(column.child) for column in columns]).tolist()
-        moved = [column.offsets.astype(np.int64) + base for column, base in zip(columns, bases, strict=False)]
-        lengths = np.concatenate([np.diff(offsets) for offsets in moved])[rows]
-        starts = np.concatenate([offsets[:-1] for offsets in moved])[rows]
-        offsets = make_offsets(lengths)
-        places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         children: Sequence[Any] = [column.child for column in columns]
+        bases = make_offsets([*map(len, children)])[:-1]
+        bounds = _join_bounds([column.offsets for column in columns], bases, rows)
+        places, offsets = join_ranges(*bounds)
         return cls(offsets, type(children[0]).take_rows(children, places))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        first, last = self._places[0], self._places[len(self)]
-        return ListColumn, (np.array(self.offsets - first), self.child[first:last])
+        return ListColumn, self._split()
 
 
 def _list_rows(key: np.ndarray | list[int] | range) -> np.ndarray:
@@ -391,12 +441,12 @@ def _list_rows(key: np.ndarray | list[int] | range) -> np.ndarray:
     return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64, copy=False)
 
 
-def _take_places(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """List the places of the values of some rows, and where those of each row begin among them."""
-    starts = offsets[:-1][rows].astype(np.int64)
-    lengths = offsets[1:][rows] - starts
-    own = make_offsets(lengths)
-    return np.arange(own[-1]) + np.repeat(starts - own[:-1], lengths), own
+def _join_bounds(columns: Sequence[np.ndarray], bases: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """List where rows of several columns start and end, given the offsets of each column and what to add to them."""
+    moved = [offsets.astype(np.int64) + base for offsets, base in zip(columns, bases.tolist(), strict=True)]
+    starts = np.concatenate([offsets[:-1] for offsets in moved])
+    ends = np.concatenate([offsets[1:] for offsets in moved])
+    return starts[rows], ends[rows]
 
 
 def choose_places(size: int) -> Any:
@@ -422,7 +472,8 @@ class ColumnReader:
 
     def __init__(self, values: TextColumn | CodedColumn | ListColumn) -> None:
         self._values = values
-        get = (lambda row: values[row].to_list()) if isinstance(values, ListColumn) else values.__getitem__
+        is_nested = isinstance(values, ListColumn)
+        get = (lambda row: values[row].to_list()) if is_nested else values.__getitem__
         self.get = lru_cache(KEPT_STRINGS)(get)
 
     def list(self, rows: np.ndarray) -> list[Any]:

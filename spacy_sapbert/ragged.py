@@ -4,9 +4,8 @@ ids of many strings are kept like this, because a list of millions of arrays tak
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, count, pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,11 +35,17 @@ def list_owners(offsets: np.ndarray) -> np.ndarray:
 def take_lists(offsets: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Take lists by their numbers, in any order, each as often as it is wanted: the places of their values among all
     values, and their own offsets."""
-    starts = offsets[numbers]
-    lengths = offsets[numbers + 1] - starts
-    own = make_offsets(lengths)
-    moves = np.repeat(starts - own[:-1], lengths)
-    return np.arange(own[-1]) + moves, own
+    starts = offsets[:-1][numbers].astype(np.int64)
+    ends = offsets[1:][numbers].astype(np.int64)
+    return join_ranges(starts, ends)
+
+
+def join_ranges(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """List the numbers from each start to its end, and the offsets of these lists."""
+    lengths = ends - starts
+    offsets = make_offsets(lengths)
+    moves = np.repeat(starts - offsets[:-1], lengths)
+    return np.arange(offsets[-1]) + moves, offsets
 
 
 def sum_lists(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -55,17 +60,22 @@ def group_values(values: np.ndarray, owners: np.ndarray) -> tuple[np.ndarray, np
     """Group the equal values of each list, several times faster than NumPy's `unique` does. Values are int64, at least
     0 and less than 2^31, and the numbers of their lists ascend. Returns the places of the values, those of a group
     together and ascending, and where each group starts among them."""
-    order = np.sort(values << 32 | np.arange(len(values))) & 0xFFFFFFFF
+    placed = values << 32 | np.arange(len(values))
+    placed.sort()
+    order = placed & 0xFFFFFFFF
     is_new_value = np.diff(values[order], prepend=-1) != 0
     is_new_list = np.diff(owners[order], prepend=-1) != 0
-    return order, np.flatnonzero(is_new_value | is_new_list)
+    is_start = is_new_value | is_new_list
+    return order, np.flatnonzero(is_start)
 
 
 def pack_lists(columns: Iterable[np.ndarray], offsets: np.ndarray, dtype: np.dtype[Any]) -> list[bytes]:
     """Pack each list into bytes that can be kept by themselves: small, and quickly put together again. Of each field of
     the type, there is a column with the values of all lists."""
-    rows = np.empty(int(offsets[-1]), dtype=dtype)
-    for name, column in zip(dtype.names or (), columns, strict=True):
+    n_rows = int(offsets[-1])
+    rows = np.empty(n_rows, dtype=dtype)
+    names = dtype.names or ()
+    for name, column in zip(names, columns, strict=True):
         rows[name] = column
     data = rows.tobytes()
     bounds = (offsets * dtype.itemsize).tolist()
@@ -75,7 +85,8 @@ def pack_lists(columns: Iterable[np.ndarray], offsets: np.ndarray, dtype: np.dty
 def unpack_lists(parts: Sequence[bytes], dtype: np.dtype[Any]) -> tuple[list[np.ndarray], np.ndarray]:
     """Put lists together that `pack_lists` has packed, in any order: their columns, and their offsets."""
     rows = np.frombuffer(b"".join(parts), dtype=dtype)
-    columns = [np.ascontiguousarray(rows[name]) for name in dtype.names or ()]
+    names = dtype.names or ()
+    columns = [np.ascontiguousarray(rows[name]) for name in names]
     lengths = [len(part) // dtype.itemsize for part in parts]
     return columns, make_offsets(lengths)
 
@@ -100,29 +111,41 @@ class KeyTable(NamedTuple):
     @classmethod
     def make(cls, keys: np.ndarray, rows: np.ndarray) -> KeyTable:
         """Make the table of rows, each with its key; rows without one, 0, are left out."""
-        keys, rows = keys[keys > 0], rows[keys > 0]
+        has_key = keys > 0
+        rows = rows[has_key]
+        keys = keys[has_key]
         order = np.lexsort((rows, keys))
         keys = keys[order]
-        starts = np.flatnonzero(np.diff(keys, prepend=keys[:1] - np.uint64(1)))
-        return cls(keys[starts], np.append(starts, len(keys)).astype(np.uint32), rows[order].astype(np.uint32))
+        starts = np.flatnonzero(np.diff(keys, prepend=np.uint64(0)))
+        offsets = np.append(starts, len(keys))
+        return cls(keys[starts], offsets.astype(np.uint32), rows[order].astype(np.uint32))
+
+    @property
+    def _key_of_row(self) -> np.ndarray:
+        return self.keys[list_owners(self.offsets)]
 
     def moved(self, places: np.ndarray) -> KeyTable:
         """Make the table of rows that have moved, given the new place of each, or -1."""
         rows = places[self.rows]
-        return KeyTable.make(self.keys[list_owners(self.offsets)][rows >= 0], rows[rows >= 0])
+        is_left = rows >= 0
+        return KeyTable.make(self._key_of_row[is_left], rows[is_left])
 
     def joined(self, other: KeyTable) -> KeyTable:
         """Make the table of the rows of two."""
-        keys = [table.keys[list_owners(table.offsets)] for table in (self, other)]
-        return KeyTable.make(np.concatenate(keys), np.concatenate([self.rows, other.rows]))
+        keys = np.concatenate([self._key_of_row, other._key_of_row])
+        rows = np.concatenate([self.rows, other.rows])
+        return KeyTable.make(keys, rows)
 
     def find(self, keys: np.ndarray) -> np.ndarray:
         """Find the entries of keys; -1 where there is none."""
-        return np.where(keys > 0, find_places(self.keys, keys), -1)
+        places = find_places(self.keys, keys)
+        return np.where(keys > 0, places, -1)
 
     def rows_of(self, entry: int) -> np.ndarray:
         """Return the rows of an entry."""
-        return self.rows[self.offsets[entry] : self.offsets[entry + 1]]
+        start = self.offsets[entry]
+        end = self.offsets[entry + 1]
+        return self.rows[start:end]
 
 
 class TokenLists(Sequence[np.ndarray]):
@@ -141,7 +164,8 @@ class TokenLists(Sequence[np.ndarray]):
     def make(cls, lists: Sequence[TokenIds]) -> Self:
         """Copy the token ids of each string."""
         offsets = make_offsets([*map(len, lists)])
-        ids = np.fromiter(chain.from_iterable(lists), dtype="<i4", count=int(offsets[-1]))
+        n_ids = int(offsets[-1])
+        ids = np.fromiter(chain.from_iterable(lists), dtype="<i4", count=n_ids)
         return cls(ids, offsets)
 
     @classmethod
@@ -160,7 +184,8 @@ class TokenLists(Sequence[np.ndarray]):
     @property
     def places(self) -> np.ndarray:
         """Return the place of each token id in its string."""
-        places: np.ndarray = np.arange(len(self.ids)) - np.repeat(self.offsets[:-1], self.lengths)
+        starts = np.repeat(self.offsets[:-1], self.lengths)
+        places: np.ndarray = np.arange(len(self.ids)) - starts
         return places
 
     def take(self, rows: np.ndarray) -> TokenLists:
@@ -172,8 +197,9 @@ class TokenLists(Sequence[np.ndarray]):
         """Yield views of `size` strings each."""
         for start in range(0, len(self), size):
             offsets = self.offsets[start : start + size + 1]
-            ids = self.ids[offsets[0] : offsets[-1]]
-            yield TokenLists(ids, offsets - offsets[0])
+            first = offsets[0]
+            ids = self.ids[first : offsets[-1]]
+            yield TokenLists(ids, offsets - first)
 
     def replace(self, lists: TokenLists) -> TokenLists:
         """Replace each id by the ids of the string of that number."""
@@ -182,7 +208,8 @@ class TokenLists(Sequence[np.ndarray]):
 
     def cut(self, length: int) -> TokenLists:
         """Keep the first token ids of each string."""
-        ids = self.ids[self.places < length]
+        is_first = self.places < length
+        ids = self.ids[is_first]
         lengths = np.minimum(self.lengths, length)
         return TokenLists(ids, make_offsets(lengths))
 
@@ -190,21 +217,6 @@ class TokenLists(Sequence[np.ndarray]):
         return len(self.offsets) - 1
 
     def __getitem__(self, row: int) -> np.ndarray:  # type: ignore[override]  # no slices
-        return self.ids[self.offsets[:-1][row] : self.offsets[1:][row]]
-
-
-def number_parts(chunks: Iterable[tuple[Sequence[str], Sequence[int]]]) -> tuple[list[str], TokenLists]:
-    """Number the distinct parts of split strings, which are few in millions of names: the parts, and the numbers of
-    each string's. Strings come in chunks: all their parts, and how many each has."""
-    numbers: dict[str, int] = defaultdict(count().__next__)
-    ids = [np.empty(0, dtype=np.int32)]
-    lengths = [np.empty(0, dtype=np.int64)]
-    for parts, n_parts in chunks:
-        ids.append(np.fromiter(map(numbers.__getitem__, parts), np.int32, len(parts)))
-        lengths.append(np.array(n_parts, dtype=np.int64))
-    return [*numbers], TokenLists(np.concatenate(ids), make_offsets(np.concatenate(lengths)))
-
-
-def split_at_spaces(texts: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Split texts for `number_parts`."""
-    return " ".join(texts).split(" "), [text.count(" ") + 1 for text in texts]
+        start = self.offsets[:-1][row]
+        end = self.offsets[1:][row]
+        return self.ids[start:end]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence, Sized
 from functools import partial
-from itertools import chain, compress
+from itertools import chain, compress, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,8 +22,9 @@ from typing_extensions import Self
 from ..columns import CHUNK, TextColumn, Texts, read_chunks
 from ..errors import NO_LIST
 from ..progress import show_progress
-from ..ragged import TokenIds, TokenLists, number_parts, split_at_spaces, sum_lists
+from ..ragged import TokenIds, TokenLists, sum_lists
 from ..settings import explain_unknown, with_settings
+from ..splitting import number_parts
 from ..text import normalize_writing
 from .folder import AnySource, pack_encoder, read_encoder, unpack_encoder
 from .settings import AUTO, STATIC, TRANSFORMER, EncoderSettings, Precision, check_device, require_transformers
@@ -196,7 +198,7 @@ class EncoderShim(Shim):
             names = encoder._rewrite_all(names)
         if not encoder.splits_at_spaces:
             return encoder._tokenize_all(names, "names")
-        distinct, numbers = number_parts(map(split_at_spaces, read_chunks(names)))
+        distinct, numbers = number_parts(names)
         of_part = encoder._tokenize_words(distinct)
         length = encoder.settings.max_length
         return TokenLists.join(block.replace(of_part).cut(length) for block in numbers.split(CHUNK))
@@ -225,13 +227,13 @@ class EncoderShim(Shim):
         plain = [*compress(words, is_plain)]
         others = [word for word, is_other in zip(words, is_plain, strict=True) if not is_other]
         plain = [word.lower() for word in plain] if tokenizer.normalizer.lowercase else plain
-        cut_plain = [*map(PLAIN_PARTS.findall, plain)]
-        distinct, numbers = number_parts([([*chain.from_iterable(cut_plain)], [*map(len, cut_plain)])])
+        ids: dict[str, int] = defaultdict(count().__next__)
+        numbers = TokenLists.make([[*map(ids.__getitem__, PLAIN_PARTS.findall(word))] for word in plain])
 
         def cut(parts: Sequence[str]) -> list[list[int]]:
             return [[token.id for token in tokenizer.model.tokenize(part)] for part in parts]
 
-        of_plain = numbers.replace(self._tokenize_all(distinct, "words", cut))
+        of_plain = numbers.replace(self._tokenize_all([*ids], "words", cut))
         of_others = self._tokenize_all(others, "words")
         order = np.argsort(~np.array(is_plain, dtype=bool), kind="stable")
         return TokenLists.join([of_plain, of_others]).take(np.argsort(order))

@@ -7,6 +7,7 @@ all words in their order, by the words of content in any order, or by numbers an
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import chain
@@ -15,18 +16,17 @@ from typing import NamedTuple
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..columns import CHUNK, Texts, read_chunks
+from ..columns import CHUNK, TextColumn, Texts, read_chunks
 from ..progress import show_progress
 from ..ragged import (
     TokenLists,
     find_places,
     list_owners,
     make_offsets,
-    number_parts,
-    split_at_spaces,
     sum_lists,
     take_lists,
 )
+from ..splitting import join_texts, number_parts, read_columns
 from ..text import (
     CACHED,
     NUMERALS_AFTER_WORDS,
@@ -76,9 +76,13 @@ MOST_CACHED = 200
 # Stands between texts that are read as one, and no name crosses it.
 BETWEEN = "\n\n"
 
-# Punctuation behind and before a word, which nothing else depends on.
-_BEHIND = re.compile(r"([,;:)\]](?<=[0-9A-Za-z].)[,;:)\]]*)(?= |$)", re.MULTILINE)
-_BEFORE = re.compile(r"([(\[](?<![^ \n].)[(\[]*)(?=[0-9A-Za-z])")
+# Kinds of bytes. Nothing depends on closing punctuation behind a word, nor on opening punctuation before it.
+_OTHER, _BLANK, _ALPHANUMERIC, _CLOSING, _OPENING = range(5)
+_BYTE_KINDS = np.full(256, _OTHER, dtype=np.uint8)
+_BYTE_KINDS[[*b" \n"]] = _BLANK
+_BYTE_KINDS[[*f"{string.digits}{string.ascii_letters}".encode()]] = _ALPHANUMERIC
+_BYTE_KINDS[[*b",;:)]"]] = _CLOSING
+_BYTE_KINDS[[*b"(["]] = _OPENING
 
 # The key of words a, b, c is (a * MULTIPLIER + b) * MULTIPLIER + c, modulo 2^64. Any large odd number does.
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -343,21 +347,28 @@ _list_cached = lru_cache(CACHED)(_list_whole)
 def scan_names(names: Texts, language: Language = ENGLISH) -> Iterator[tuple[Words, np.ndarray]]:
     """Read many names, `CHUNK` at a time: their words, and where those of each start. Millions of names have few parts
     between spaces, which are read once. Where parts depend on one another, the name is read as a whole."""
-    parts, numbers = number_parts(map(_split, read_chunks(names)))
+    parts, numbers = number_parts(names, _find_punctuation)
     of_parts = _read_parts(parts, language)
-    for texts, block in zip(read_chunks(names), numbers.split(CHUNK), strict=True):
+    for texts, block in zip(read_columns(names), numbers.split(CHUNK), strict=True):
         yield _join_parts(of_parts, block, texts, language)
 
 
-def _split(texts: list[str]) -> tuple[list[str], list[int]]:
-    """Split texts at spaces, and where punctuation meets a word."""
-    spaced = _space("\n".join(texts)).split("\n")
-    is_split = len(spaced) == len(texts)
-    return split_at_spaces(spaced if is_split else [*map(_space, texts)])
+def _find_punctuation(data: np.ndarray) -> np.ndarray:
+    """Find where punctuation meets a word on one side and has a space, or the end of a line, on the other: "(acute",
+    "acute),"."""
+    kinds = _BYTE_KINDS[data]
+    # What stands before the first byte is what stands behind the last one: the end of a line.
+    starts, ends = _find_runs(kinds == _CLOSING)
+    closing = starts[(kinds[starts - 1] == _ALPHANUMERIC) & (kinds[ends] == _BLANK)]
+    starts, ends = _find_runs(kinds == _OPENING)
+    opening = ends[(kinds[starts - 1] == _BLANK) & (kinds[ends] == _ALPHANUMERIC)]
+    return np.concatenate([closing, opening])
 
 
-def _space(text: str) -> str:
-    return _BEFORE.sub(r"\1 ", _BEHIND.sub(r" \1", text))
+def _find_runs(is_kind: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Find where runs of bytes start and end."""
+    changes = np.flatnonzero(np.diff(is_kind, prepend=False))
+    return changes[::2], changes[1::2]
 
 
 class Keys(NamedTuple):
@@ -434,7 +445,7 @@ def _find_open(language: Language) -> Callable[[str], re.Match[str] | None]:
 
 
 def _join_parts(
-    of_parts: _Parts, numbers: TokenLists, names: list[str], language: Language
+    of_parts: _Parts, numbers: TokenLists, names: TextColumn, language: Language
 ) -> tuple[Words, np.ndarray]:
     """Put the words of names together from those of their parts."""
     rows, starts = take_lists(of_parts.offsets, numbers.ids)
@@ -445,10 +456,8 @@ def _join_parts(
     is_open = of_parts.is_open[numbers.ids]
     # Punctuation of two parts is one.
     is_open[1:] |= is_punctuation[1:] & is_punctuation[:-1]
-    # Entities, and plurals in brackets, are read with what is around them.
-    is_whole = np.array(["&" in name or "s)" in name for name in names], dtype=bool)
-    whole = np.flatnonzero(is_whole | (sum_lists(is_open, numbers.offsets) > 0))
-    scanned, of_whole = scan_many([names[row] for row in whole.tolist()], language)
+    whole = np.flatnonzero(_has_writing(names) | (sum_lists(is_open, numbers.offsets) > 0))
+    scanned, of_whole = scan_many(names[whole].to_list(), language)
     offsets = starts[numbers.offsets]
     offsets = np.concatenate([offsets, offsets[-1] + of_whole[1:]])
     of_names = np.arange(len(names))
@@ -456,6 +465,17 @@ def _join_parts(
     rows, offsets = take_lists(offsets, of_names)
     both = Words(*(np.concatenate(pair) for pair in zip(words, scanned.words, strict=True)))
     return both.take(rows), offsets
+
+
+def _has_writing(names: TextColumn) -> np.ndarray:
+    """Tell which names may have entities, or plurals in brackets, which are read with what is around them."""
+    texts = join_texts(names)
+    is_entity = texts.data == ord("&")
+    is_plural = (texts.data[:-1] == ord("s")) & (texts.data[1:] == ord(")"))
+    places = np.concatenate([np.flatnonzero(is_entity), np.flatnonzero(is_plural)])
+    has_writing = np.zeros(len(names), dtype=bool)
+    has_writing[texts.find_owners(places)] = True
+    return has_writing
 
 
 def name_deficiency(hashes: np.ndarray) -> np.ndarray:
