@@ -32,7 +32,9 @@ class KnowledgeBaseSettings(Settings):
     """Settings of the knowledge base."""
 
     k: int = Field(default=10, ge=1, description="Concepts proposed for a mention.")
-    threshold: float = Field(default=0.0, ge=-1, le=1, description="Cosine that a candidate needs.")
+    threshold: float | None = Field(
+        default=None, ge=-1, le=1, description="Score that a candidate needs; null for the encoder's own, if any."
+    )
     temperature: float = Field(
         default=TEMPERATURE,
         gt=0,
@@ -64,6 +66,13 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
         self.linker, self.settings = linker, settings
         linker.k = settings.k
 
+    @property
+    def threshold(self) -> float:
+        """The score that a candidate needs: `settings.threshold`, or the default of the encoder."""
+        wanted = self.settings.threshold
+        # Settings of the linker are not saved with the knowledge base.
+        return self.linker.get_snapshot().threshold if wanted is None else wanted
+
     def is_empty(self) -> bool:
         """Return whether there are no concepts, in which case `entity_linker` refuses to work."""
         return not self.linker.is_ready
@@ -78,7 +87,7 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
         mentions (Iterable[Span]): The mentions.
         RETURNS (list[list[Candidate]]): Best first, with prior probabilities whose sum is 1.
         """
-        return [self._convert(found) for found in self.linker.link_spans(mentions)]
+        return [self._convert(candidates) for candidates in self.linker.link_spans(mentions)]
 
     def get_vector(self, entity: str) -> list[float]:
         """Get the vector of a concept.
@@ -110,18 +119,20 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
         """Load what `to_bytes` returned. `exclude` is not used."""
         unpack_with(self.from_disk, bytes_data)
 
-    def _convert(self, found: list[LinkerCandidate]) -> list[Candidate]:
-        found = [candidate for candidate in found if candidate["score"] >= self.settings.threshold]
-        if not found:
+    def _convert(self, candidates: list[LinkerCandidate]) -> list[Candidate]:
+        # Rounded, because the cosine of equal vectors can be a little less than 1.
+        least = round(self.threshold, 6)
+        likely = [candidate for candidate in candidates if round(candidate["score"], 6) >= least]
+        if not likely:
             return []
-        scores = np.array([candidate["score"] for candidate in found]) / self.settings.temperature
+        scores = np.array([candidate["score"] for candidate in likely]) / self.settings.temperature
         weights = np.exp(scores - scores.max())
         priors = (weights / weights.sum()).tolist()
-        vectors = self._take_vectors([candidate["concept_id"] for candidate in found])
+        vectors = self._take_vectors([candidate["concept_id"] for candidate in likely])
         add = self.vocab.strings.add
         return [
             Candidate(self, add(candidate["id"]), 1.0, vector, add(candidate["mention"]), prior)
-            for candidate, vector, prior in zip(found, vectors.tolist(), priors, strict=True)
+            for candidate, vector, prior in zip(likely, vectors.tolist(), priors, strict=True)
         ]
 
     def _take_vectors(self, ids: Sequence[str]) -> np.ndarray:

@@ -193,7 +193,8 @@ class SapbertLinker(Linker, SettingsAttributes[LinkerSettings], TrainablePipe): 
         """The concepts in the form of scispaCy's knowledge bases: `linker.kb.cui_to_entity["C0011849"]`."""
         from .terminology.knowledge_base import KnowledgeBase
 
-        return KnowledgeBase(self.terminology)
+        retriever = self.retriever
+        return KnowledgeBase(retriever.terminology, retriever.lexicon.find_equal)
 
     @property
     def kb_url_template(self) -> ConceptPages:

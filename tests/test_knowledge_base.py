@@ -1,16 +1,19 @@
 """spaCy's `entity_linker` over the concepts of a saved linker."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import spacy
+from conftest import build_terminology
 from linked import ids, make_span
 from spacy.training import Example
 from spacy.util import registry
 from spacy.vocab import Vocab
 
-from spacy_sapbert.knowledge_base import make_knowledge_base_loader
+from spacy_sapbert.encoder.folder import read_encoder, write_encoder
+from spacy_sapbert.knowledge_base import KnowledgeBaseSettings, LinkerKnowledgeBase, make_knowledge_base_loader
 
 EMPTY = {"@misc": "spacy-sapbert.EmptyKnowledgeBase.v1"}
 SENTENCES = {"She has a cold today.": "C0009443", "The cold outside is harsh.": "C0009264"}
@@ -35,6 +38,43 @@ def test_candidates_are_those_of_the_linker_with_priors_and_vectors_of_preferred
     np.testing.assert_allclose(kb.get_vector("C0027051"), vector, atol=1e-3)
     assert len(kb.get_vector("unknown")) == kb.entity_vector_length and not any(kb.get_vector("unknown"))
     np.testing.assert_array_equal(kb.get_vectors(["C0027051", "C0009443"])[0], kb.get_vector("C0027051"))
+
+
+# Where thresholds stand, and the one that is in force. That of a linker is its pipeline's.
+THRESHOLDS = [
+    ({}, 0.0),
+    ({"encoder": 0.75}, 0.75),
+    ({"linker": 0.5}, 0.0),
+    ({"encoder": 0.75, "linker": 0.5}, 0.75),
+    ({"knowledge base": 0.25}, 0.25),
+    ({"encoder": 0.75, "knowledge base": 1.0}, 1.0),
+    ({"encoder": 0.75, "knowledge base": 0.0}, 0.0),
+    ({"encoder": 0.75, "linker": 0.5, "knowledge base": 0.25}, 0.25),
+]
+
+
+@pytest.mark.parametrize("where, threshold", THRESHOLDS)
+def test_a_threshold_is_in_force_wherever_it_is_set(where, threshold, static_folder, tmp_path):
+    encoder = tmp_path / "encoder"
+    write_encoder(replace(read_encoder(static_folder), threshold=where.get("encoder", 0.0)), encoder)
+    nlp = spacy.blank("xx")
+    linker = nlp.add_pipe("sapbert_linker", config={"threshold": where.get("linker")})
+    terminology = build_terminology([("C1", "heart attack"), ("C2", "heart"), ("C3", "common cold")])
+    linker.initialize(terminology=terminology, encoder=encoder)
+    nlp.to_disk(tmp_path / "pipeline")
+    kb = make_knowledge_base_loader(str(tmp_path / "pipeline"), threshold=where.get("knowledge base"))(Vocab())
+    same = LinkerKnowledgeBase(Vocab(), linker, KnowledgeBaseSettings())
+    assert same.threshold == where.get("encoder", 0.0)
+    same.from_bytes(kb.to_bytes())
+    expected = [
+        candidate["id"] for candidate in linker.find(["heart lung"], k=10)[0] if candidate["score"] >= threshold
+    ]
+    for one in (kb, same):
+        assert one.threshold == threshold
+        mention = make_span(spacy.blank("xx")("heart lung"), 0, 2)
+        assert [candidate.entity_ for candidate in one.get_candidates(mention)] == expected
+        exact = make_span(spacy.blank("xx")("heart attack"), 0, 2)
+        assert "C1" in [candidate.entity_ for candidate in one.get_candidates(exact)]
 
 
 def train(path):

@@ -156,6 +156,19 @@ class Lexicon:
                 matches[open_[place]] = Naming(listed, way)
         return matches
 
+    def find_equal(self, text: str) -> list[int]:
+        """Find the names that are a text, character by character."""
+        (entry,) = self.ordered.find(key_texts([text], self.language)).tolist()
+        rows = self._wordless if entry < 0 else self.ordered.rows_of(entry)
+        return [row for row in rows.tolist() if self._texts.get(row) == text]
+
+    @kept_property
+    def _wordless(self) -> np.ndarray:
+        """The names without words, which have no keys."""
+        is_wordless = np.ones(self.terminology.n_names, dtype=bool)
+        is_wordless[self.ordered.rows] = False
+        return np.flatnonzero(is_wordless)
+
     def _find(self, way: str, texts: Sequence[str], keys: np.ndarray) -> Mapping[int, np.ndarray]:
         """Find the names that texts are in one way, by the places of texts."""
         if way == DERIVED:

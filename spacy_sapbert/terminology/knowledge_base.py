@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -23,11 +23,12 @@ class KnowledgeBase:
     """A view of a terminology: `kb.cui_to_entity["C0011849"].definition`. Nothing is copied.
 
     terminology (Terminology): The terminology.
+    find_names (Callable[[str], list[int]]): Finds the rows of the names that are equal to a string.
     """
 
-    def __init__(self, terminology: Terminology) -> None:
+    def __init__(self, terminology: Terminology, find_names: Callable[[str], list[int]]) -> None:
         self.cui_to_entity = Entities(terminology)
-        self.alias_to_cuis = Aliases(terminology)
+        self.alias_to_cuis = Aliases(terminology, find_names)
 
 
 class Entities(Mapping[str, Entity]):
@@ -49,14 +50,14 @@ class Entities(Mapping[str, Entity]):
 
 
 class Aliases(Mapping[str, set[str]]):
-    """The ids of the concepts that have a name. Each look-up reads all names."""
+    """The ids of the concepts that have a name."""
 
-    def __init__(self, terminology: Terminology) -> None:
+    def __init__(self, terminology: Terminology, find_names: Callable[[str], list[int]]) -> None:
         self._terminology = terminology
+        self._find_names = find_names
 
     def __getitem__(self, name: str) -> set[str]:
-        names = enumerate(self._terminology.names["name"])
-        rows = [row for row, other in names if other == name]
+        rows = self._find_names(name) if isinstance(name, str) else []
         if not rows:
             raise KeyError(name)
         return {*self._terminology.concepts["id"][self._terminology.name_concept[rows]]}

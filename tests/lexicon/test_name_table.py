@@ -54,6 +54,19 @@ def test_names_that_a_loop_reads_alike_share_an_entry(names, code):
     )
 
 
+@pytest.mark.parametrize("code", ["ENG", "SPA", ""])
+def test_names_are_looked_up_as_they_are(code):
+    builder = TerminologyBuilder()
+    names = [*PARTS, *ENDS, *NUMERALS, *LINES]
+    for place, name in enumerate([*names, *names[:9]]):
+        builder.add_name(f"C{place}", name)
+    terminology = builder.build()
+    listed = terminology.names["name"].to_list()
+    lexicon = Lexicon.build(terminology, get_language(code))
+    for text in (*names, *map(str.upper, names), "another"):
+        assert lexicon.find_equal(text) == [row for row, name in enumerate(listed) if name == text]
+
+
 @given(st.lists(st.tuples(st.integers(0, 3) | st.just(2**64 - 1), st.integers(0, 2**32 - 1))))
 def test_rows_are_arranged_by_key(pairs):
     expected: dict[int, list[int]] = {}
