@@ -129,12 +129,15 @@ class TextColumn(Column):
         lengths = [np.empty(0, dtype=np.int64)]
         is_there = [np.empty(0, dtype=bool)]
         while chunk := [*islice(unread, CHUNK)]:
-            encoded = [b"" if text is None else text.encode() for text in chunk]
+            encoded = [(text or "").encode() for text in chunk]
             data += b"".join(encoded)
-            lengths.append(np.array([*map(len, encoded)], dtype=np.int64))
-            is_there.append(np.array([text is not None for text in chunk], dtype=bool))
+            of_chunk = [*map(len, encoded)]
+            lengths.append(np.array(of_chunk, dtype=np.int64))
+            conditions = [text is not None for text in chunk]
+            is_there.append(np.array(conditions, dtype=bool))
+        values = np.frombuffer(data, dtype=np.uint8)
         offsets = make_offsets(np.concatenate(lengths))
-        return cls._with_conditions(np.frombuffer(data, dtype=np.uint8), offsets, np.concatenate(is_there))
+        return cls._with_conditions(values, offsets, np.concatenate(is_there))
 
     @classmethod
     def _with_conditions(cls, data: np.ndarray, offsets: np.ndarray, is_there: np.ndarray) -> TextColumn:
@@ -161,10 +164,10 @@ class TextColumn(Column):
         if step != 1:
             return self.take_rows([self], np.arange(start, stop, step))
         stop = max(start, stop)
-        is_there = self._is_there
-        if is_there is not None:
-            is_there = is_there[start:stop]
-        return TextColumn(self._data, self._offsets[start : stop + 1], is_there)
+        offsets = self._offsets[start : stop + 1]
+        if self._is_there is None:
+            return TextColumn(self._data, offsets)
+        return TextColumn(self._data, offsets, self._is_there[start:stop])
 
     def _take(self, rows: np.ndarray) -> TextColumn:
         """Copy rows. What it takes does not depend on how many the column has, unless they are many."""
@@ -218,8 +221,9 @@ class TextColumn(Column):
         first, last = self._ends
         data = self._data[first:last]
         offsets = self._offsets - first
-        conditions = np.empty(0, dtype=bool) if self.is_whole else self.is_there
-        return [data, offsets.astype(choose_places(len(data)), copy=False), conditions]
+        dtype = choose_places(len(data))
+        n_conditions = 0 if self.is_whole else len(self)
+        return [data, offsets.astype(dtype, copy=False), self.is_there[:n_conditions]]
 
     @classmethod
     def take_rows(cls, columns: Sequence[TextColumn], rows: np.ndarray) -> TextColumn:
@@ -230,38 +234,47 @@ class TextColumn(Column):
         starts, ends = _join_bounds([column._offsets for column in columns], bases, rows)
         is_there = np.concatenate([column.is_there for column in columns])[rows]
         # A run of texts begins where one does not begin at the end of the one before.
-        is_begin = np.append(True, starts[1:] != ends[:-1])[: len(rows)]
-        is_end = np.append(is_begin[1:], True)[: len(rows)]
+        is_apart = starts[1:] != ends[:-1]
+        is_begin = np.append(True, is_apart)[: len(rows)]
+        is_end = np.append(is_apart, True)[: len(rows)]
         run_starts = starts[is_begin]
-        of_run = np.searchsorted(bases, run_starts, side="right") - 1
-        moves = bases[of_run]
-        bounds = (run_starts - moves).tolist(), (ends[is_end] - moves).tolist()
-        runs = [columns[number]._bytes[start:end] for number, start, end in zip(of_run.tolist(), *bounds, strict=True)]
-        data = np.frombuffer(b"".join(runs), dtype=np.uint8)
-        return cls._with_conditions(data, make_offsets(ends - starts), is_there)
+        numbers = np.searchsorted(bases, run_starts, side="right") - 1
+        moves = bases[numbers]
+        places = [numbers, run_starts - moves, ends[is_end] - moves]
+        runs = zip(*(of_run.tolist() for of_run in places), strict=True)
+        data = b"".join([columns[number]._bytes[start:end] for number, start, end in runs])
+        values = np.frombuffer(data, dtype=np.uint8)
+        return cls._with_conditions(values, make_offsets(ends - starts), is_there)
 
     def ascends(self) -> bool:
         """Return whether each text is greater than the one before, by its code points."""
         # With the first text of the next chunk.
-        chunks = (self[start : start + CHUNK + 1] for start in range(0, len(self) - 1, CHUNK))
+        starts = range(0, len(self) - 1, CHUNK)
+        chunks = (self[start : start + CHUNK + 1] for start in starts)
         return all(chunk._ascends_in_chunk() for chunk in chunks)
 
     def _ascends_in_chunk(self) -> bool:
         data, offsets, _ = self.buffers()
-        lengths = self.lengths.astype(np.int64)
-        packed = PackedBytes(data, offsets[:-1].astype(np.int64), lengths)
+        places = offsets.astype(np.int64)
+        lengths = np.diff(places)
+        packed = PackedBytes(data, places[:-1], lengths)
         tied = np.arange(len(self) - 1)
         place = 0
         while len(tied):
             numbers = packed.read(tied, place)
             others = packed.read(tied + 1, place)
-            place += PACKED
-            is_same = numbers == others
-            is_at_end = is_same & (np.maximum(lengths[tied], lengths[tied + 1]) <= place)
-            is_longer = lengths[tied] < lengths[tied + 1]
-            if (numbers > others).any() or not is_longer[is_at_end].all():
+            if (numbers > others).any():
                 return False
-            tied = tied[is_same & ~is_at_end]
+            place += PACKED
+            tied = tied[numbers == others]
+            length = lengths[tied]
+            next_length = lengths[tied + 1]
+            is_read = np.maximum(length, next_length) <= place
+            # Zeros behind the end of a text may be like those of a longer one.
+            is_longer = length < next_length
+            if not is_longer[is_read].all():
+                return False
+            tied = tied[~is_read]
         return True
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -278,17 +291,21 @@ class PackedBytes:
 
     def __init__(self, data: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> None:
         # Behind the last text are zeros, which are less than anything else.
-        padded = np.append(data, np.zeros(PACKED, dtype=np.uint8))
-        self._numbers = np.ndarray(len(data) + 1, ">u8", padded, strides=1)
+        zeros = np.zeros(PACKED, dtype=np.uint8)
+        padded = np.append(data, zeros)
+        n_places = len(data) + 1
+        self._numbers = np.ndarray(n_places, ">u8", padded, strides=1)
         self._starts = starts
         self._lengths = lengths
 
     def read(self, rows: np.ndarray, place: int) -> np.ndarray:
         """Read the bytes of texts from a place on. Behind the end of a text are zeros."""
         n_left = np.clip(self._lengths[rows] - place, 0, PACKED)
-        # Two shifts, since one by all bits is none.
-        beyond = (PACKED - n_left).astype(np.uint64) * np.uint64(PACKED // 2)
-        places = np.minimum(self._starts[rows] + place, len(self._numbers) - 1)
+        n_beyond = (PACKED - n_left).astype(np.uint64)
+        # Two shifts by half of the bits, since one by all bits is none.
+        beyond = n_beyond * np.uint64(4)
+        last = len(self._numbers) - 1
+        places = np.minimum(self._starts[rows] + place, last)
         numbers = self._numbers[places].astype(np.uint64)
         return numbers >> beyond >> beyond << beyond << beyond
 
@@ -318,8 +335,9 @@ class CodedColumn(Column):
     def make(cls, texts: Iterable[str]) -> CodedColumn:
         """Copy texts."""
         numbers: dict[str, int] = {}
-        codes = (numbers.setdefault(text, len(numbers)) for text in texts)
-        return cls._sorted(np.fromiter(codes, dtype=np.int64), [*numbers])
+        listed = (numbers.setdefault(text, len(numbers)) for text in texts)
+        codes = np.fromiter(listed, dtype=np.int64)
+        return cls._sorted(codes, [*numbers])
 
     @classmethod
     def _sorted(cls, codes: np.ndarray, texts: Sequence[str]) -> CodedColumn:
@@ -343,7 +361,8 @@ class CodedColumn(Column):
 
     def is_in(self, wanted: Collection[str]) -> np.ndarray:
         """Tell which texts are among some."""
-        is_wanted = np.array([text in wanted for text in self._texts], dtype=bool)
+        matches = [text in wanted for text in self._texts]
+        is_wanted = np.array(matches, dtype=bool)
         matched: np.ndarray = is_wanted[self.codes]
         return matched
 
@@ -359,10 +378,11 @@ class CodedColumn(Column):
     @classmethod
     def take_rows(cls, columns: Sequence[CodedColumn], rows: np.ndarray) -> CodedColumn:
         """Copy rows of several columns, which are numbered one column behind another."""
-        bases = make_offsets([len(column.values) for column in columns]).tolist()
-        codes = [column.codes + base for column, base in zip(columns, bases, strict=False)]
+        bases = make_offsets([len(column.values) for column in columns])[:-1]
+        pairs = zip(columns, bases.tolist(), strict=True)
+        codes = np.concatenate([column.codes + base for column, base in pairs])
         texts = chain.from_iterable(column._texts for column in columns)
-        return cls._sorted(np.concatenate(codes)[rows], [*texts])
+        return cls._sorted(codes[rows], [*texts])
 
 
 class ListColumn(Column):
@@ -438,12 +458,15 @@ class ListColumn(Column):
 def _list_rows(key: np.ndarray | list[int] | range) -> np.ndarray:
     """List the rows that a key selects: rows, or a condition for each of them."""
     rows = np.asarray(key)
-    return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64, copy=False)
+    if rows.dtype == bool:
+        return np.flatnonzero(rows)
+    return rows.astype(np.int64, copy=False)
 
 
 def _join_bounds(columns: Sequence[np.ndarray], bases: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """List where rows of several columns start and end, given the offsets of each column and what to add to them."""
-    moved = [offsets.astype(np.int64) + base for offsets, base in zip(columns, bases.tolist(), strict=True)]
+    pairs = zip(columns, bases.tolist(), strict=True)
+    moved = [offsets.astype(np.int64) + base for offsets, base in pairs]
     starts = np.concatenate([offsets[:-1] for offsets in moved])
     ends = np.concatenate([offsets[1:] for offsets in moved])
     return starts[rows], ends[rows]

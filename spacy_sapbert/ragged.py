@@ -17,8 +17,10 @@ TokenIds = Sequence[int] | np.ndarray
 
 def make_offsets(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
     """Make the offsets of lists from their lengths: 0, the first length, the sum of the first two and so on."""
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, dtype=np.int64, out=offsets[1:])
+    n_lists = len(lengths)
+    offsets = np.zeros(n_lists + 1, dtype=np.int64)
+    ends = offsets[1:]
+    np.cumsum(lengths, dtype=np.int64, out=ends)
     return offsets
 
 
@@ -29,7 +31,9 @@ def count_offsets(owners: np.ndarray, n_lists: int) -> np.ndarray:
 
 def list_owners(offsets: np.ndarray) -> np.ndarray:
     """List the number of each value's list."""
-    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    lengths = np.diff(offsets)
+    numbers = np.arange(len(lengths))
+    return np.repeat(numbers, lengths)
 
 
 def take_lists(offsets: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -116,9 +120,11 @@ class KeyTable(NamedTuple):
         keys = keys[has_key]
         order = np.lexsort((rows, keys))
         keys = keys[order]
-        starts = np.flatnonzero(np.diff(keys, prepend=np.uint64(0)))
-        offsets = np.append(starts, len(keys))
-        return cls(keys[starts], offsets.astype(np.uint32), rows[order].astype(np.uint32))
+        steps = np.diff(keys, prepend=np.uint64(0))
+        starts = np.flatnonzero(steps)
+        offsets = np.append(starts, len(keys)).astype(np.uint32)
+        ordered_rows = rows[order].astype(np.uint32)
+        return cls(keys[starts], offsets, ordered_rows)
 
     @property
     def _key_of_row(self) -> np.ndarray:
@@ -165,7 +171,8 @@ class TokenLists(Sequence[np.ndarray]):
         """Copy the token ids of each string."""
         offsets = make_offsets([*map(len, lists)])
         n_ids = int(offsets[-1])
-        ids = np.fromiter(chain.from_iterable(lists), dtype="<i4", count=n_ids)
+        listed = chain.from_iterable(lists)
+        ids = np.fromiter(listed, dtype="<i4", count=n_ids)
         return cls(ids, offsets)
 
     @classmethod
@@ -184,8 +191,9 @@ class TokenLists(Sequence[np.ndarray]):
     @property
     def places(self) -> np.ndarray:
         """Return the place of each token id in its string."""
-        starts = np.repeat(self.offsets[:-1], self.lengths)
-        places: np.ndarray = np.arange(len(self.ids)) - starts
+        starts = self.offsets[:-1]
+        start_of_id = np.repeat(starts, self.lengths)
+        places: np.ndarray = np.arange(len(self.ids)) - start_of_id
         return places
 
     def take(self, rows: np.ndarray) -> TokenLists:

@@ -16,25 +16,34 @@ from .schemas import NAME_KEY
 
 # Only texts with such a character or two spaces in a row can change: below U+0300, all others are in normal form C.
 _MAY_CHANGE = r"[^\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff]|  |^ | $"
+# The columns of concepts that have values, and those of names that are united.
+_VALUES = CONCEPT_SCHEMA.names()[1:]
+_UNITED = ("source", "preferred", "term_type")
 
 
 def normalize_names(names: pl.Series) -> tuple[pl.Series, int]:
     """Normalize many names at once, and count those that this changes. White space around a name does not count."""
-    odd = names.filter(names.str.contains(_MAY_CHANGE))
-    normal = {name: normalize_name(name) for name in odd.unique().to_list()}
-    changed = {name: new for name, new in normal.items() if name != new}
-    if not changed:
+    may_change = names.str.contains(_MAY_CHANGE)
+    odd = names.filter(may_change)
+    written = odd.unique().to_list()
+    normal = [normalize_name(name) for name in written]
+    if normal == written:
         return names, 0
-    n_changed = odd.is_in([name for name, new in changed.items() if new != name.strip()]).sum()
-    return names.replace(list(changed), list(changed.values())), n_changed
+    pairs = zip(written, normal, strict=True)
+    counted = [name for name, new in pairs if new != name.strip()]
+    n_changed = odd.is_in(counted).sum()
+    return names.replace(written, normal), n_changed
 
 
 def list_distinct_names(names: pl.DataFrame, *, lower_case: bool = True) -> pl.DataFrame:
     """List the distinct names of each concept, in any language."""
-    name = pl.col("name").str.to_lowercase() if lower_case else pl.col("name")
+    name = pl.col("name")
+    if lower_case:
+        name = name.str.to_lowercase()
     # By concept they are sorted already, so that sorting them is faster than hashing them.
     rows = names.select("concept", name).sort("concept", "name")
-    is_new = pl.all().ne_missing(pl.all().shift())
+    row_before = pl.all().shift()
+    is_new = pl.all().ne_missing(row_before)
     return rows.filter(pl.any_horizontal(is_new))
 
 
@@ -45,19 +54,22 @@ def find_rows(wanted: pl.Series, ids: pl.Series) -> np.ndarray:
         places = np.minimum(places, len(ids) - 1)
         is_there = (ids.gather(places) == wanted).to_numpy()
         return np.where(is_there, places, -1)
-    rows = pl.DataFrame({"id": ids, "row": np.arange(len(ids), dtype=np.int64)})
-    matches = pl.DataFrame({"id": wanted}).join(rows, on="id", how="left", maintain_order="left")
+    numbers = np.arange(len(ids), dtype=np.int64)
+    rows = pl.DataFrame({"id": ids, "row": numbers})
+    asked = pl.DataFrame({"id": wanted})
+    matches = asked.join(rows, on="id", how="left", maintain_order="left")
     return matches["row"].fill_null(-1).to_numpy()
 
 
 def find_repeated(rows: pl.DataFrame) -> pl.Series:
     """Mark all rows that equal another one. By chance, others may be marked too: their hashes are compared, which is
     much faster."""
-    columns = (pl.col(name).hash(seed) for seed, name in enumerate(rows.columns))
-    hashes = rows.select(reduce(xor, columns)).to_series()
+    of_columns = [rows[name].hash(seed) for seed, name in enumerate(rows.columns)]
+    hashes = reduce(xor, of_columns)
     ordered = np.sort(hashes.to_numpy())
-    is_repeated = ordered[1:] == ordered[:-1]
-    repeated = pl.Series(ordered[1:][is_repeated])
+    behind = ordered[1:]
+    is_repeated = behind == ordered[:-1]
+    repeated = pl.Series(behind[is_repeated])
     return hashes.is_in(repeated.implode())
 
 
@@ -66,43 +78,58 @@ def keep_first(rows: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     keys = rows.select(key)
     is_repeated = find_repeated(keys)
     repeated = keys.with_row_index("row").filter(is_repeated)
-    first = repeated.unique(key, keep="first")["row"].sort()
-    return rows.filter((~is_repeated).scatter(first, True))
+    firsts = repeated.unique(key, keep="first")
+    is_first = (~is_repeated).scatter(firsts["row"].sort(), True)
+    return rows.filter(is_first)
 
 
 def sort_by_concept(rows: pl.DataFrame) -> pl.DataFrame:
     """Sort rows by `concept`, those of a concept in their order."""
     # What comes from a release is often sorted, and looking is much faster than sorting.
-    return rows if rows["concept"].is_sorted() else rows.sort("concept", maintain_order=True)
+    if rows["concept"].is_sorted():
+        return rows
+    return rows.sort("concept", maintain_order=True)
 
 
 def list_values(values: pl.DataFrame, n_concepts: int) -> pl.Series:
     """List the distinct values of each concept, in the order of the rows: `concept`, a row, and the value."""
-    values = keep_first(sort_by_concept(values), values.columns)
-    n_values = np.bincount(values["concept"].to_numpy(), minlength=n_concepts)
-    return make_lists(values.drop("concept").to_series(), n_values)
+    ordered = sort_by_concept(values)
+    distinct = keep_first(ordered, values.columns)
+    concepts = distinct["concept"].to_numpy()
+    n_values = np.bincount(concepts, minlength=n_concepts)
+    return make_lists(distinct.drop("concept").to_series(), n_values)
 
 
 def place_rows(rows: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     """Replace the `id` of rows by `concept`, its row among distinct ids. Rows of other ids are left out."""
-    concept = pl.Series("concept", find_rows(rows["id"], ids))
-    return rows.select(concept, pl.exclude("id")).filter(pl.col("concept") >= 0).cast({"concept": pl.UInt32()})
+    places = find_rows(rows["id"], ids)
+    concept = pl.Series("concept", places)
+    placed = rows.select(concept, pl.exclude("id"))
+    is_there = pl.col("concept") >= 0
+    return placed.filter(is_there).cast({"concept": pl.UInt32()})
 
 
 def make_concept_frame(ids: pl.Series, columns: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Make the table of concepts from a table for each of its columns: `concept`, a row of `ids`, and the value. The
     first text of a concept counts, and a list has all its values."""
-    lists = {column: list_values(columns[column], len(ids)) for column in CONCEPT_SCHEMA.names()[1:]}
-    return pl.DataFrame({"id": ids, **lists}).with_columns(pl.col("canonical_name", "definition").list.first())
+    n_concepts = len(ids)
+    lists = {column: list_values(columns[column], n_concepts) for column in _VALUES}
+    concepts = pl.DataFrame({"id": ids, **lists})
+    texts = pl.col("canonical_name", "definition")
+    return concepts.with_columns(texts.list.first())
 
 
 def split_columns(concepts: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """List the values of each column of concepts, with the `id`."""
-    texts = {column: concepts.select("id", column) for column in CONCEPT_SCHEMA.names()[1:]}
-    return {
-        column: (rows.explode(column) if rows[column].dtype.is_nested() else rows).drop_nulls()
-        for column, rows in texts.items()
-    }
+    return {column: _list_rows(concepts, column) for column in _VALUES}
+
+
+def _list_rows(concepts: pl.DataFrame, column: str) -> pl.DataFrame:
+    """List the values of a column of concepts, with the `id`."""
+    rows = concepts.select("id", column)
+    if rows[column].dtype.is_nested():
+        rows = rows.explode(column)
+    return rows.drop_nulls()
 
 
 def unite_concept_frames(ids: pl.Series, columns: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, int]:
@@ -110,25 +137,29 @@ def unite_concept_frames(ids: pl.Series, columns: Mapping[str, pl.DataFrame]) ->
     are counted."""
     parents = columns["parents"]
     is_self = parents["parents"] == parents["id"]
+    n_self = int(is_self.sum())
     others = {**columns, "parents": parents.filter(~is_self)}
     placed = {column: place_rows(rows, ids) for column, rows in others.items()}
-    return make_concept_frame(ids, placed), int(is_self.sum())
+    return make_concept_frame(ids, placed), n_self
 
 
 def unite_rows(tables: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """Unite rows with equal ids, and sort them. The first text of a column counts, and lists are joined. For few rows,
     this is faster than `unite_concept_frames`."""
-    texts = pl.col(pl.String()).drop_nulls().first()
-    lists = pl.col(pl.List(pl.String())).explode().drop_nulls().unique(maintain_order=True)
+    texts = pl.col(pl.String()).drop_nulls()
+    values = pl.col(pl.List(pl.String())).explode().drop_nulls()
+    lists = values.unique(maintain_order=True)
     rows = pl.concat(tables)
-    return rows.group_by("id").agg(texts, lists).select(rows.columns).sort("id")
+    united = rows.group_by("id").agg(texts.first(), lists)
+    return united.select(rows.columns).sort("id")
 
 
 def unite_retired_frames(tables: Iterable[pl.DataFrame], living: pl.Series) -> pl.DataFrame:
     """Unite tables of retired ids. Of several concepts that took an id's place, the first counts. An id that a concept
     has again is not retired."""
     rows = unite_rows(tables)
-    return rows.filter(find_rows(rows["id"], living) < 0)
+    places = find_rows(rows["id"], living)
+    return rows.filter(places < 0)
 
 
 def unite_relations(tables: Iterable[tuple[pl.DataFrame, pl.Series]], ids: pl.Series) -> pl.DataFrame:
@@ -139,9 +170,11 @@ def unite_relations(tables: Iterable[tuple[pl.DataFrame, pl.Series]], ids: pl.Se
         if relations.is_empty():
             continue
         places = pl.Series(find_rows(new_ids, ids))
-        head, tail = (places.gather(relations[end]) for end in ("head", "tail"))
-        is_kept = (head >= 0) & (tail >= 0) & (head != tail)
-        placed = relations.with_columns(head.alias("head"), tail.alias("tail")).filter(is_kept)
+        ends = [places.gather(relations[end]).alias(end) for end in ("head", "tail")]
+        head = pl.col("head")
+        tail = pl.col("tail")
+        is_valid = (head >= 0) & (tail >= 0) & (head != tail)
+        placed = relations.with_columns(ends).filter(is_valid)
         parts.append(placed.cast(RELATION_SCHEMA))
     return sort_relations(pl.concat(parts))
 
@@ -149,7 +182,8 @@ def unite_relations(tables: Iterable[tuple[pl.DataFrame, pl.Series]], ids: pl.Se
 def sort_relations(relations: pl.DataFrame) -> pl.DataFrame:
     """Sort relations, each once."""
     columns = RELATION_SCHEMA.names()
-    return relations.select(columns).cast(RELATION_SCHEMA).unique().sort(columns)
+    rows = relations.select(columns).cast(RELATION_SCHEMA)
+    return rows.unique().sort(columns)
 
 
 def unite_name_frames(names: pl.DataFrame) -> pl.DataFrame:
@@ -161,27 +195,36 @@ def unite_name_frames(names: pl.DataFrame) -> pl.DataFrame:
     if not is_repeated.any():
         return names
     # Of the table, only what changes is copied.
-    kept = names.select(*NAME_KEY, "source", "preferred", "term_type")
-    repeated = kept.with_row_index("first_row").filter(is_repeated)
-    term_type = pl.col("term_type")
-    is_lesser = term_type.str.contains(rf"^(?:{'|'.join(LESSER_SCOPES)})(?: |$)")
+    rows = names.select(*NAME_KEY, *_UNITED).with_row_index("first_row")
+    repeated = rows.filter(is_repeated)
     united = repeated.group_by(NAME_KEY, maintain_order=True).agg(
         pl.first("first_row"),
-        pl.col("preferred").any(),
         pl.col("source").unique(maintain_order=True),
-        pl.coalesce(term_type.filter(~is_lesser).first(), term_type.first()),
+        pl.col("preferred").any(),
+        _choose_term_type(),
     )
     united = united.with_columns(_join_sources(united["source"]))
-    rows = united["first_row"]
-    changes = [names[column].clone().scatter(rows, united[column]) for column in ("source", "preferred", "term_type")]
-    is_kept = (~is_repeated).scatter(rows, True)
-    return names.with_columns(changes).filter(is_kept)
+    first_rows = united["first_row"]
+    changes = [names[column].clone().scatter(first_rows, united[column]) for column in _UNITED]
+    is_first = (~is_repeated).scatter(first_rows, True)
+    return names.with_columns(changes).filter(is_first)
+
+
+def _choose_term_type() -> pl.Expr:
+    """Choose the first term type that is not a lesser scope, or else the first."""
+    term_type = pl.col("term_type")
+    scopes = "|".join(LESSER_SCOPES)
+    is_lesser = term_type.str.contains(f"^(?:{scopes})(?: |$)")
+    greater = term_type.filter(~is_lesser)
+    return pl.coalesce(greater.first(), term_type.first())
 
 
 def _join_sources(sources: pl.Series) -> pl.Series:
     """Join the sources of each name."""
     has_several = sources.list.len() > 1
-    parts = sources.filter(has_several).list.join(SOURCE_SEPARATOR).str.split(SOURCE_SEPARATOR)
-    distinct = parts.list.unique(maintain_order=True)
-    without_empty = distinct.list.eval(pl.element().filter(pl.element() != ""))
-    return sources.list.first().scatter(has_several.arg_true(), without_empty.list.join(SOURCE_SEPARATOR))
+    joined = sources.filter(has_several).list.join(SOURCE_SEPARATOR)
+    parts = joined.str.split(SOURCE_SEPARATOR).list.unique(maintain_order=True)
+    part = pl.element()
+    filled = parts.list.eval(part.filter(part != ""))
+    rows = has_several.arg_true()
+    return sources.list.first().scatter(rows, filled.list.join(SOURCE_SEPARATOR))
