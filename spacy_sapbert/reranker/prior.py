@@ -136,7 +136,7 @@ class _Asked:
 
     def spread(self, of_mentions: Sequence[bool]) -> np.ndarray:
         """Give each candidate what is true of its mention."""
-        return np.array(of_mentions, dtype=bool)[self.lists.mention]
+        return np.asarray(np.array(of_mentions, dtype=bool)[self.lists.mention])
 
     def list_forms(self, rows: np.ndarray) -> list[str]:
         """List the forms of mentions by which candidates were found."""
