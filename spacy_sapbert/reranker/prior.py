@@ -54,8 +54,9 @@ CHANCE = {
 }
 # The cosine has another weight below, between and above these.
 LOW, HIGH = 0.6, 0.8
-# What a second reading adds to that logit, fitted to development documents with and without the concepts of their
-# mentions (docs/notes/reranker.md). The less other names are like the mention, the more the first one says.
+# What a second reading adds to that logit, fitted to mentions of development documents with and without their concepts
+# by the same command with `--vars.second` (docs/notes/reranker.md). The less other names are like the mention, the more
+# the first one says.
 REREAD = {"bias": 3.27, "second": 0.61, "second_other": -5.35}
 # The best other candidate counts from this cosine on.
 LEAST_OTHER = 0.3
