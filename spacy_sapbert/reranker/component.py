@@ -230,11 +230,11 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
                     "that."
                 )
             second = SecondReading.make(second, linker.snapshot.retriever, vectors_path)
-        learned = replace(self._learned, second=second or self._learned.second)
         if documents:
             component.expect_no_mentions()
-            learned = self._start(documents, linker, learned.second)
-        self._learned = learned
+            self._learned = self._start(documents, linker, second or self._learned.second)
+        elif second is not None:
+            self._learned = replace(self._learned, second=second)
 
     def _start(
         self, documents: Sequence[Sequence[GoldMention]], linker: FixedLinker, second: SecondReading | None
