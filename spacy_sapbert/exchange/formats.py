@@ -595,23 +595,10 @@ def import_docs(
         raise FileNotFoundError(NO_FILE.format(file=source, cwd=Path.cwd()))
     if output.suffix != ".spacy":
         raise ValueError(f"The name of {output} has to end in .spacy: spaCy's commands read no other documents.")
-    try:
-        _check_place(name, source)
-        texts = [*read_texts(name, source, report, prefix, **({"id_infons": id_infons} if id_infons else {}))]
-    except (ValueError, OSError) as error:
-        if other := find_other(name, source):
-            raise ValueError(other) from error
-        raise
-    if not any(text.annotations for text in texts):
-        _check_keys(name, source)
+    texts = _read_own(name, source, report, prefix, **({"id_infons": id_infons} if id_infons else {}))
     nlp = spacy.blank(lang)
-    docs = []
-    for document in texts:
-        if len(document.text) > nlp.max_length:
-            form = f"texts of at most {nlp.max_length:,} characters, spaCy's limit"
-            report.refuse(f"{source}, document {document.doc_id}", f"{len(document.text):,} characters", form)
-        else:
-            docs.append(make_doc(document, nlp.make_doc, report, inside_tokens=inside_tokens))
+    short = _list_short(texts, source, report, nlp.max_length)
+    docs = [make_doc(text, nlp.make_doc, report, inside_tokens=inside_tokens) for text in short]
     write_docs(output, docs)
     spans = [span for doc in docs for span in list_mentions(doc)]
     counts = {
@@ -621,3 +608,29 @@ def import_docs(
         f"mentions in the span group {OVERLAPPING!r}": sum(len(doc.spans.get(OVERLAPPING, ())) for doc in docs),
     }
     return report.write(output, counts)
+
+
+def _read_own(name: str, source: Path, report: ExchangeReport, prefix: str, **how: Any) -> list[AnnotatedText]:
+    """Read texts in a format. Where that fails or gives no mention, say which other format they have."""
+    try:
+        _check_place(name, source)
+        texts = [*read_texts(name, source, report, prefix, **how)]
+    except (ValueError, OSError) as error:
+        if other := find_other(name, source):
+            raise ValueError(other) from error
+        raise
+    if not any(text.annotations for text in texts):
+        _check_keys(name, source)
+    return texts
+
+
+def _list_short(
+    texts: Iterable[AnnotatedText], source: Path, report: ExchangeReport, longest: int
+) -> Iterator[AnnotatedText]:
+    """List the texts that spaCy takes, and report the others."""
+    for text in texts:
+        if len(text.text) > longest:
+            form = f"texts of at most {longest:,} characters, spaCy's limit"
+            report.refuse(f"{source}, document {text.doc_id}", f"{len(text.text):,} characters", form)
+        else:
+            yield text

@@ -9,6 +9,7 @@ import numpy as np
 from spacy.training import Example
 
 from ..annotations import NIL, get_candidates
+from ..errors import warn
 from ..scorer import iter_entities, linker_score
 from .memory import IDENTITY, Curve
 from .network import logit, sigmoid
@@ -22,6 +23,8 @@ PLATT_POINTS = 1025
 # Bins of the calibration error, and the precision at which coverage is reported.
 N_BINS = 15
 PRECISION = 0.95
+# With fewer annotated mentions, chance decides what a calibration fits.
+FEW = 50
 NO_LINK = ("", NIL)
 NIL_SCORES = ("nel_nil_p", "nel_nil_r", "nel_nil_f")
 
@@ -40,6 +43,16 @@ class Threshold(NamedTuple):
     threshold: float  # the probability that a concept needs
     precision: float  # share of right concepts among those that have it
     coverage: float  # share of mentions whose best concept has it
+
+
+class Judged(NamedTuple):
+    """Decisions on annotated mentions: three columns of those that have candidates, and two of all."""
+
+    best: np.ndarray  # the softmax's probability of the best concept and those that count as one with it
+    is_first: np.ndarray  # whether the best concept is right
+    is_right: np.ndarray  # whether any of those is
+    nil: np.ndarray  # the probability of NIL
+    is_nil: np.ndarray  # whether no concept is right
 
 
 class Bin(NamedTuple):
@@ -61,6 +74,23 @@ def fit_curve(probabilities: np.ndarray, is_right: np.ndarray) -> Curve:
     if len(right) < ENOUGH_FOR_STEPS:
         return _fit_platt(np.asarray(probabilities, dtype=np.float64), right)
     return _fit_isotonic(np.asarray(probabilities, dtype=np.float64), right)
+
+
+def warn_of_chance(name: str, judged: Judged) -> None:
+    """Warn if decisions are too few or too much alike to fit a reranker's probabilities to them."""
+    n = len(judged.best)
+    if judged.is_right.min() == judged.is_right.max():
+        what = "right" if judged.is_right[0] else "wrong"
+        warn(
+            f"All {n} decisions of the reranker '{name}' on these documents are {what}, so nothing tells its "
+            "probabilities apart, and they stay as they are. Calibrate on more documents, which it was not trained "
+            "with.",
+        )
+    elif n < FEW:
+        warn(
+            f"The reranker '{name}' was calibrated on only {n} annotated mentions, so its probabilities can't be "
+            "trusted. Calibrate on a few hundred.",
+        )
 
 
 def _fit_isotonic(probabilities: np.ndarray, right: np.ndarray) -> Curve:

@@ -1,4 +1,4 @@
-"""The pipeline component `sapbert_reranker`: settings, factory, component, and how it is saved.
+"""The pipeline component `sapbert_reranker`: factory, component, and how it is saved.
 
 spaCy imports this module in every process that makes a pipeline: nothing heavy may be imported here.
 """
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import Field
 from spacy import util
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
@@ -22,105 +21,54 @@ from spacy.training import Example, validate_examples
 from thinc.api import Optimizer, set_dropout_rate
 from typing_extensions import Self
 
-from ..annotations import ATTRIBUTE, AttributeName, Decisions, Writer, register_extensions
+from ..annotations import AttributeName, Decisions, Writer, register_extensions
 from ..candidates import Candidate, check_texts, copy_candidates
 from ..errors import warn
 from ..files import pack_with, unpack_with
 from ..forking import pause_collection
 from ..linker import SCORES, SapbertLinker
 from ..scorer import with_gold_ents
-from ..settings import Settings, SettingsAttributes, with_settings
+from ..settings import SettingsAttributes, with_settings
 from ..sharing import Decider, LinkerUser, find_linker, find_pipelines, list_rivals, stands_in_front
-from .calibration import Calibration, Threshold, calibration_error, choose_threshold, fit_curve
+from .calibration import (
+    Calibration,
+    Judged,
+    Threshold,
+    calibration_error,
+    choose_threshold,
+    fit_curve,
+    warn_of_chance,
+)
 from .decisions import FixedReranker, check_learned
 from .features import FEATURES
-from .gold import AnnotatedMentions, GoldBatch, GoldIds, find_gold, run_before, warn_of_missing, with_abbreviations
+from .gold import (
+    AnnotatedMentions,
+    GoldBatch,
+    GoldIds,
+    GoldMention,
+    list_gold,
+    run_before,
+    warn_of_missing,
+    with_abbreviations,
+)
 from .memory import Learned, load_learned, save_learned
 from .network import NetworkModel, get_start, listwise_loss, start_network
-from .prior import MIN_CHANCE, MIN_FOUND
+from .settings import RerankerSettings
 from .table import CandidateTable
 
 if TYPE_CHECKING:
     from ..retrieval.retriever import Retriever
     from ..snapshot import FixedLinker
+    from .second import SecondReading
 
 CANT_JUDGE = (
     "The probabilities of the reranker '{name}' can't be compared with annotations: {reason}. Give documents whose "
     "entities have `kb_id_`, a few hundred mentions or more."
 )
-# With fewer annotated mentions, chance decides what a calibration fits.
-FEW = 50
 # Annotated mentions whose features give mean and deviation.
 MEASURED = 5000
 # What is measured beside the linker's scores.
 PROBABILITY_SCORES = ("nel_nil_p", "nel_nil_r", "nel_nil_f", "nel_ece", "nel_auroc", "nel_coverage_at_95")
-
-
-class RerankerSettings(Settings):
-    """What a reranker learns from and what it writes. All but `cache_size` can be changed on a loaded reranker.
-
-    Which mentions are linked to which concepts, and how abbreviations are looked up, are settings of the linker.
-    """
-
-    linker: str = Field(
-        default="sapbert_linker",
-        min_length=1,
-        description="The linker in the same pipeline whose candidates are reranked.",
-    )
-    n_candidates: int = Field(
-        default=30,
-        ge=1,
-        description="Concepts that the linker proposes for a mention; its own `k` does not apply.",
-    )
-    k: int = Field(default=5, ge=1, description="Concepts kept in `kb_candidates`.")
-    priors: bool = Field(
-        default=True,
-        description="Remember the annotated mentions of the training documents, as features and as further candidates.",
-    )
-    pull: float = Field(
-        default=0.01,
-        ge=0,
-        description="Weight of the squared distance to the linker's scores in the loss: more keeps the order closer to "
-        "its own.",
-    )
-    min_probability: float | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        description=f"Probability that the best concept needs for an id; null for the chosen threshold, or else "
-        f"before training {MIN_CHANCE} ({MIN_FOUND} for what a matcher found), and after it the probability of NIL.",
-    )
-    precision: float | None = Field(
-        default=None,
-        gt=0,
-        le=1,
-        description="Precision of chosen concepts that `calibrate` chooses the threshold for; null to leave NIL to the "
-        "network.",
-    )
-    set_nil: bool = Field(
-        default=False, description='Set `ent.kb_id_` to "NIL" where no concept is chosen, instead of leaving it empty.'
-    )
-    set_kb_id: bool = Field(
-        default=True, description="Set `ent.kb_id_`; false to write candidates and probabilities only."
-    )
-    attribute: AttributeName = Field(
-        default=ATTRIBUTE,
-        description="Extension attribute of spans that shows the candidates. By default they take the place of the "
-        "linker's.",
-    )
-    explain: bool = Field(
-        default=False,
-        description="Give each candidate its `definition` and a `reason`, the strongest features in words. This takes "
-        "time.",
-    )
-    use_gold_ents: bool = Field(
-        default=True,
-        description="Learn and score links on gold entities, as spaCy's `entity_linker` does; false for those that "
-        "were predicted.",
-    )
-    cache_size: int = Field(
-        default=20_000, ge=0, frozen=True, description="Distinct mentions whose features are remembered."
-    )
 
 
 @Language.factory(
@@ -266,45 +214,50 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
             calibrated reranker would get another encoder without annotations.
         RAISES (TypeError): If `second` is something else.
         """
-        settings, component = self._settings, self._find_linker(nlp=nlp)
+        component = self._find_linker(nlp=nlp)
         linker = component.fixed()
         examples = () if get_examples is None else get_examples()
         pipelines = [nlp] if nlp is not None else find_pipelines(self)
         copies = with_abbreviations(examples, pipelines[0]) if pipelines else examples
-        documents = [gold for eg in copies if (gold := find_gold(eg, use_gold_ents=True))]
-        if not documents and second is None:
-            return
-        if not documents and (self.is_trained or self._learned.is_calibrated):
-            raise ValueError(
-                f"The reranker '{self.name}' has been trained or calibrated without this second encoder. Give "
-                "`initialize` the annotated documents as well, or give a new reranker the encoder, and calibrate that."
-            )
-        reading = self._learned.second
+        documents = list_gold(copies, use_gold_ents=True)
         if second is not None:
             from .second import SecondReading
 
-            reading = SecondReading.make(second, linker.snapshot.retriever, vectors_path)
-        if not documents:
-            self._learned = replace(self._learned, second=reading)
-            return
-        component.expect_no_mentions()
+            if not documents and (self.is_trained or self._learned.is_calibrated):
+                raise ValueError(
+                    f"The reranker '{self.name}' has been trained or calibrated without this second encoder. Give "
+                    "`initialize` the annotated documents as well, or give a new reranker the encoder, and calibrate "
+                    "that."
+                )
+            second = SecondReading.make(second, linker.snapshot.retriever, vectors_path)
+        if documents:
+            component.expect_no_mentions()
+            self._learned = self._start(documents, linker, second or self._learned.second)
+        elif second is not None:
+            self._learned = replace(self._learned, second=second)
+
+    def _start(
+        self, documents: Sequence[Sequence[GoldMention]], linker: FixedLinker, second: SecondReading | None
+    ) -> Learned:
+        """Collect the annotated mentions, and start the network."""
         snapshot = linker.snapshot
         terminology = snapshot.retriever.terminology.fingerprint
-        learned = Learned(snapshot.encoder.fingerprint, terminology, tuple(FEATURES), second=reading)
+        learned = Learned(snapshot.encoder.fingerprint, terminology, tuple(FEATURES), second=second)
         fixed = self._fix(linker, learned)
         warn_of_missing(documents, fixed.gold)
-        found = AnnotatedMentions.read(documents, linker, fixed.gold)
-        if not len(found.mentions):
+        annotated = AnnotatedMentions.read(documents, linker, fixed.gold)
+        if not annotated.mentions:
             raise ValueError(
-                f"The reranker '{self.name}' has nothing to learn from: '{settings.linker}' links none of the labels "
-                "of the annotated entities. Change its `link_labels` or `skip_labels`, or annotate other entities."
+                f"The reranker '{self.name}' has nothing to learn from: '{self._settings.linker}' links none of the "
+                "labels of the annotated entities. Change its `link_labels` or `skip_labels`, or annotate other "
+                "entities."
             )
-        if settings.priors:
-            learned = replace(learned, memory=found.remember(snapshot.encode))
+        if self._settings.priors:
+            learned = replace(learned, memory=annotated.remember(snapshot.encode))
             fixed = self._fix(linker, learned)
         batch = AnnotatedMentions.read(documents, linker, fixed.gold, MEASURED).look_up(fixed.table)
         start_network(self.model, batch.given, batch.is_right)
-        self._learned = learned
+        return learned
 
     @pause_collection()
     def predict(self, docs: Iterable[Doc]) -> Decisions:
@@ -445,13 +398,12 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         nlp (Language | None): The pipeline; None for the one that the documents come from.
         RETURNS (GoldBatch | None): The mentions with their gold; None if there are none.
         """
-        settings = self._settings
-        documents = [gold for eg in examples if (gold := find_gold(eg, use_gold_ents=settings.use_gold_ents))]
+        documents = list_gold(examples, use_gold_ents=self._settings.use_gold_ents)
         if not documents:
             return None
         fixed = self._find_fixed([documents[0][0].span.doc], nlp)
-        found = AnnotatedMentions.read(documents, fixed.linker, fixed.gold, limit)
-        return found.look_up(fixed.table) if len(found.mentions) else None
+        annotated = AnnotatedMentions.read(documents, fixed.linker, fixed.gold, limit)
+        return annotated.look_up(fixed.table) if annotated.mentions else None
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Score a batch of examples, on gold entities if `use_gold_ents` is set.
@@ -484,26 +436,16 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         RETURNS (Calibration): The calibration error before and after.
         RAISES (ValueError): If no document has annotated mentions.
         """
-        best, is_first, is_right, nil, is_nil = self._judge(examples, nlp)
-        before = calibration_error(self.learned.concept.apply(best), is_right)
-        if is_right.min() == is_right.max():
-            what = "right" if is_right[0] else "wrong"
-            warn(
-                f"All {len(best)} decisions of the reranker '{self.name}' on these documents are {what}, so "
-                "nothing tells its probabilities apart, and they stay as they are. Calibrate on more documents, "
-                "which it was not trained with.",
-            )
-        elif len(best) < FEW:
-            warn(
-                f"The reranker '{self.name}' was calibrated on only {len(best)} annotated mentions, so its "
-                "probabilities can't be trusted. Calibrate on a few hundred.",
-            )
-        concept = fit_curve(best, is_right)
-        self._learned = replace(self.learned, concept=concept, nil=fit_curve(nil, is_nil), threshold=None)
-        probabilities = concept.apply(best)
+        judged = self._judge(examples, nlp)
+        warn_of_chance(self.name, judged)
+        before = calibration_error(self.learned.concept.apply(judged.best), judged.is_right)
+        concept = fit_curve(judged.best, judged.is_right)
+        nil = fit_curve(judged.nil, judged.is_nil)
+        self._learned = replace(self.learned, concept=concept, nil=nil, threshold=None)
         if self._settings.precision is not None:
-            self._set_threshold(probabilities, is_first, self._settings.precision)
-        return Calibration(len(best), before, calibration_error(probabilities, is_right))
+            self._set_threshold(judged, self._settings.precision)
+        after = calibration_error(concept.apply(judged.best), judged.is_right)
+        return Calibration(len(judged.best), before, after)
 
     def choose_threshold(
         self, examples: Iterable[Example], precision: float = 0.95, *, nlp: Language | None = None
@@ -518,11 +460,11 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         RAISES (ValueError): If no document has annotated mentions, or the precision has no meaning.
         """
         self._settings.changed("`choose_threshold`", precision=precision)
-        best, is_first, *_ = self._judge(examples, nlp)
-        return self._set_threshold(self.learned.concept.apply(best), is_first, precision)
+        return self._set_threshold(self._judge(examples, nlp), precision)
 
-    def _set_threshold(self, probabilities: np.ndarray, is_right: np.ndarray, precision: float) -> Threshold:
-        chosen = choose_threshold(probabilities, is_right, precision)
+    def _set_threshold(self, judged: Judged, precision: float) -> Threshold:
+        probabilities = self.learned.concept.apply(judged.best)
+        chosen = choose_threshold(probabilities, judged.is_first, precision)
         if chosen.precision < precision:
             warn(
                 f"No threshold of the reranker '{self.name}' gives a precision of {precision} on these documents. "
@@ -532,10 +474,8 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         self._learned = replace(self.learned, threshold=chosen.threshold)
         return chosen
 
-    def _judge(self, examples: Iterable[Example], nlp: Language | None) -> tuple[np.ndarray, ...]:
-        """Return, for each mention that has candidates, the softmax's probability of the best concept and those that
-        count as one with it, whether the best one is right, and whether any of them is; for each mention, the
-        probability of NIL, and whether no concept is right."""
+    def _judge(self, examples: Iterable[Example], nlp: Language | None) -> Judged:
+        """Compare decisions on documents with their annotations."""
         examples = list(examples)
         validate_examples(examples, "SapbertReranker.calibrate")
         examples = examples if nlp is None else run_before(self, nlp, examples)
@@ -543,19 +483,14 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         if batch is None:
             reason = f"none of the {len(examples)} documents has entities with `kb_id_`"
             raise ValueError(CANT_JUDGE.format(name=self.name, reason=reason))
-        documents = [find_gold(example, use_gold_ents=self._settings.use_gold_ents) for example in examples]
-        docs = [example.predicted for example in examples]
-        fixed = self._find_fixed(docs, nlp)
+        documents = list_gold(examples, use_gold_ents=self._settings.use_gold_ents)
+        fixed = self._find_fixed([example.predicted for example in examples], nlp)
         warn_of_missing(documents, fixed.gold)
-        lists = batch.given.lists
-        _, together, raw_nil, order = fixed.score(batch.given)
-        filled = lists.lengths > 0
-        if not filled.any():
+        judged = fixed.judge(batch)
+        if not len(judged.best):
             reason = "no annotated mention of these documents has candidates"
             raise ValueError(CANT_JUDGE.format(name=self.name, reason=reason))
-        right = batch.is_right[lists.rows]
-        is_any = lists.best(right & lists.find_alike(order, batch.given.alike), empty=False)
-        return together[filled], lists.first(right[order])[filled], is_any[filled], raw_nil, batch.is_nil
+        return judged
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> None:
         """Save network, annotated mentions and calibration to a folder, completely or not at all.
@@ -614,17 +549,13 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         return self._fix(self._find_linker(docs, nlp).fixed(), self._learned)
 
     def _fix(self, linker: FixedLinker, learned: Learned) -> FixedReranker:
-        from .second import SecondReader
-
-        settings, snapshot = self._settings, linker.snapshot
+        settings = self._settings
+        snapshot = linker.snapshot
 
         def make() -> tuple[CandidateTable, GoldIds]:
             check_learned(self.name, linker, learned)
-            memory, size = learned.memory if settings.priors else None, settings.cache_size
-            second = None if learned.second is None else SecondReader(learned.second, snapshot.retriever)
-            n, is_trained = settings.n_candidates, learned.is_trained
-            table = CandidateTable(linker, n, memory, size, is_trained=is_trained, second=second)
-            return table, GoldIds(snapshot.retriever.terminology, linker.settings.output_source)
+            gold = GoldIds(snapshot.retriever.terminology, linker.settings.output_source)
+            return CandidateTable(linker, settings, learned), gold
 
         used = learned.memory, learned.encoder, learned.terminology, learned.features, learned.second
         key = settings, linker.settings, snapshot.encoder.fingerprint, used

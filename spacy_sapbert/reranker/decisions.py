@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..annotations import NIL, Decisions
 from ..candidates import Candidate, MentionToLink
 from ..errors import warn
+from .calibration import Judged
 from .features import FEATURES
-from .gold import GoldIds
+from .gold import GoldBatch, GoldIds
 from .memory import CANT_DECIDE, Learned
 from .network import ListInput, Lists, NetworkModel
 from .prior import BEFORE_TRAINING, NAMED, Match, judge_matches
+from .settings import RerankerSettings
 from .table import CandidateTable, MentionKey
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class FixedReranker:
     model: NetworkModel
     learned: Learned
     linker: FixedLinker
-    settings: Any  # of the kind of `RerankerSettings`, whose module imports this one
+    settings: RerankerSettings
     table: CandidateTable
     gold: GoldIds
 
@@ -115,6 +117,17 @@ class FixedReranker:
         order = lists.sort(logits[lists.rows])
         together = np.bincount(lists.mention, raw * lists.find_alike(order, given.alike), lists.n_mentions)
         return raw, together, probabilities[lists.nil_rows], order
+
+    def judge(self, batch: GoldBatch) -> Judged:
+        """Compare decisions on mentions with what is right."""
+        given = batch.given
+        lists = given.lists
+        _, together, nil, order = self.score(given)
+        is_filled = lists.lengths > 0
+        right = batch.is_right[lists.rows]
+        is_any = lists.best(right & lists.find_alike(order, given.alike), empty=False)
+        is_first = lists.first(right[order])
+        return Judged(together[is_filled], is_first[is_filled], is_any[is_filled], nil, batch.is_nil)
 
     def _choose(
         self,

@@ -52,6 +52,11 @@ def find_gold(example: Example, *, use_gold_ents: bool) -> list[GoldMention]:
     return [GoldMention(span, kb_id) for span, kb_id in pairs if kb_id]
 
 
+def list_gold(examples: Iterable[Example], *, use_gold_ents: bool) -> list[list[GoldMention]]:
+    """List the annotated mentions of those documents that have any."""
+    return [gold for example in examples if (gold := find_gold(example, use_gold_ents=use_gold_ents))]
+
+
 class GoldIds:
     """Turn gold ids into ids that candidates have: those of concepts, or their codes in the linker's output source."""
 

@@ -10,7 +10,7 @@ Words that the matcher has found may be no mention, or mean something else.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -54,8 +54,9 @@ CHANCE = {
 }
 # The cosine has another weight below, between and above these.
 LOW, HIGH = 0.6, 0.8
-# What a second reading adds to that logit, fitted to development documents with and without the concepts of their
-# mentions (docs/notes/reranker.md). The less other names are like the mention, the more the first one says.
+# What a second reading adds to that logit, fitted to mentions of development documents with and without their concepts
+# by the same command with `--vars.second` (docs/notes/reranker.md). The less other names are like the mention, the more
+# the first one says.
 REREAD = {"bias": 3.27, "second": 0.61, "second_other": -5.35}
 # The best other candidate counts from this cosine on.
 LEAST_OTHER = 0.3
@@ -108,75 +109,84 @@ NAMED = ("bridge", "size", "opposite")
 Match = tuple[tuple[str, ...], "Matched"]  # the strings to look up for a mention, and what the matcher has found
 
 
+class _Asked:
+    """Mentions with their candidates, and what is read of their words. Arrays are of candidates."""
+
+    def __init__(
+        self,
+        candidates: Candidates,
+        scores: np.ndarray,
+        list_names: Callable[[np.ndarray], list[str]],
+        bridged: BridgedTerminology,
+    ) -> None:
+        from ..lexicon.scan import read_content
+
+        self.candidates = candidates
+        self.bridged = bridged
+        self.language = bridged.language
+        self.lists = Lists(candidates.lengths)
+        self.cosine = scores.astype(np.float64)
+        self._list_names = list_names
+        self._name = np.where(candidates.name >= 0, candidates.name, ~candidates.concept)
+        self.firsts = [forms[0] if forms else "" for forms in candidates.forms]
+        self.words = *read_content(self.firsts), len(candidates)
+        self.denies = self.spread([bool(list_denials(form, self.language)) for form in self.firsts])
+        self.has_marks = self.spread([read_marks(form, self.language).has_any for form in self.firsts])
+        nearest = self.lists.best(self.cosine)[self.lists.mention]
+        self.is_near = (self.cosine >= nearest - WINDOW) | self.denies
+
+    def spread(self, of_mentions: Sequence[bool]) -> np.ndarray:
+        """Give each candidate what is true of its mention."""
+        return np.asarray(np.array(of_mentions, dtype=bool)[self.lists.mention])
+
+    def list_forms(self, rows: np.ndarray) -> list[str]:
+        """List the forms of mentions by which candidates were found."""
+        pairs = zip(self.lists.mention[rows].tolist(), self.candidates.form[rows].tolist(), strict=True)
+        return [self.candidates.forms[mention][form] for mention, form in pairs]
+
+    def list_names(self, rows: np.ndarray) -> list[str]:
+        """List the names by which candidates were found, or else their canonical names."""
+        return self._list_names(self._name[rows])
+
+    def list_canonical(self, rows: np.ndarray) -> list[str]:
+        """List the canonical names of candidates."""
+        return self._list_names(~self.candidates.concept[rows])
+
+
+class _Said(NamedTuple):
+    """What open ontologies say of each candidate."""
+
+    size: np.ndarray  # the logarithm of its concept's size
+    bridge: np.ndarray  # whether its concept has the mention as a name
+    thing: np.ndarray  # which thing its concept is
+    has_same: np.ndarray  # whether one of the mention's candidates has its words
+
+
 def compute_prior(
-    found: Candidates,
+    candidates: Candidates,
     scores: np.ndarray,
     list_names: Callable[[np.ndarray], list[str]],
-    known: BridgedTerminology,
+    bridged: BridgedTerminology,
     second: np.ndarray | None = None,
 ) -> dict[str, np.ndarray]:
     """Compute the columns of `BEFORE_TRAINING` by their names, and `alike`, which `ListInput` describes. `list_names`
     lists names by their rows, or by the complements (~) of concepts' rows for canonical names. `second` has the cosines
     of a second encoder; NaN for mentions that it has not read."""
-    from ..lexicon.bridge import sum_words
-    from ..lexicon.scan import read_content
-
-    lists, cosine, language = Lists(found.lengths), scores.astype(np.float64), known.language
-    names = np.where(found.name >= 0, found.name, ~found.concept)
-
-    def read_names(rows: np.ndarray) -> list[str]:
-        return list_names(names[rows])
-
-    denies, has_marks = (
-        np.array([bool(forms and read(forms[0])) for forms in found.forms], dtype=bool)[lists.mention]
-        for read in (lambda form: list_denials(form, language), lambda form: read_marks(form, language).has_any)
-    )
-    is_near = (cosine >= lists.best(cosine)[lists.mention] - WINDOW) | denies
-    words = *read_content([forms[0] if forms else "" for forms in found.forms]), len(found)
-    size, bridge, thing, has_same = _consult(found, lists, is_near, read_names, known, has_marks, sum_words(*words))
-    # What a short form finds stays behind what its long form finds, as in the linker.
-    bare = np.array([is_bare(forms) for forms in found.forms], dtype=bool)
-    is_behind = (found.form == 1) & (bare & (lists.first(found.form) == 0))[lists.mention]
-    size, bridge = np.where(is_behind, 0, size), np.where(is_behind, 0, bridge)
-    is_open = is_near & ~has_same
-    prior = cosine + SIZE * size + BRIDGE * bridge
-    order = lists.sort(prior)
-    rows = order[(lists.place < CHECKED) | denies | has_marks]
-    forms = [found.forms[mention] for mention in lists.mention[rows].tolist()]
-    trigrams, opposite, single, common, acronym, called = np.zeros((6, lists.n_candidates))
-    first, canonical = [of[0] if of else "" for of in forms], list_names(~found.concept[rows])
-    trigrams[rows] = compare_trigrams(first, canonical)
-    pairs = zip(first, canonical, strict=True)
-    called[rows] = [collect_words(of, language) == collect_words(name, language) for of, name in pairs]
-    named, is_unnamed = read_names(rows), bridge[rows] == 0
-    acronym[rows] = is_unnamed * np.array([is_short_form(name) for name in named], dtype=bool)
-    if language.has_levels:
-        single[rows], common[rows] = (is_unnamed * of[lists.mention[rows]] for of in _describe_words(*words))
-    # What open ontologies say comes before single words.
-    is_asked = is_open[rows] & (is_unnamed | denies[rows])
-    asking = zip(forms, found.form[rows].tolist(), named, is_asked.tolist(), strict=True)
-    opposite[rows] = [asked and known.bridge.contradicts(of[form], name, language) for of, form, name, asked in asking]
-    # A score of 1 comes from a matcher that has been told to find acronyms in another case.
-    is_other = find_other_case(found, read_names) & (lists.first(cosine) < 1)
-    opposite[is_other[lists.mention]] = 1
-    values = {
-        "cosine": cosine,
-        "canonical_trigrams": trigrams,
-        "size": size,
-        "bridge": bridge,
-        "opposite": opposite,
-        "single": single,
-        "common": common,
-        "acronym": acronym,
-        "prior": prior - PENALTY * opposite + EVEN * called,
-    }
+    asked = _Asked(candidates, scores, list_names, bridged)
+    lists, cosine = asked.lists, asked.cosine
+    said = _consult(asked)
+    prior = cosine + SIZE * said.size + BRIDGE * said.bridge
+    # Of the mention's candidates, those behind these are not compared.
+    is_checked = (lists.place < CHECKED) | asked.denies | asked.has_marks
+    words = _compare_words(asked, said, lists.sort(prior)[is_checked])
+    prior = prior - PENALTY * words["opposite"] + EVEN * words.pop("called")
+    values = {"cosine": cosine, "size": said.size, "bridge": said.bridge, "prior": prior, **words}
     # Names with equal scores have equal vectors.
-    score = np.where(found.name >= 0, np.rint(cosine / TIE).astype(np.int64), ~found.concept)
-    alike = np.stack([score, thing], axis=1)
-    signals = make_signals(lists, values, alike)
-    total = _weigh(CHANCE, signals)
+    score = np.where(candidates.name >= 0, np.rint(cosine / TIE).astype(np.int64), ~candidates.concept)
+    alike = np.stack([score, said.thing], axis=1)
+    total = _weigh(CHANCE, make_signals(lists, values, alike))
     if second is not None:
-        total = _read_again(lists, total, values["prior"], second, alike)
+        total = total + make_second_signals(lists, prior, second, alike).weigh(REREAD)
     return {**values, "chance": sigmoid(total), "alike": alike}
 
 
@@ -184,39 +194,21 @@ def _weigh(weights: Mapping[str, float], signals: Mapping[str, np.ndarray]) -> n
     return np.asarray(sum(weight * signals[name] for name, weight in weights.items()))
 
 
-def _describe_words(hashes: np.ndarray, place: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Tell which of `n` mentions are a single word, and how common the rarest word of each is in English."""
-    from ..lexicon.english import compute_commonness, find_levels
+def _consult(asked: _Asked) -> _Said:
+    """Look up the candidates near the first one."""
+    from ..lexicon.bridge import sum_words
 
-    level = np.zeros(n)
-    np.maximum.at(level, place, find_levels(hashes))
-    return np.bincount(place, minlength=n) == 1, compute_commonness(level)
-
-
-def _consult(
-    found: Candidates,
-    lists: Lists,
-    is_near: np.ndarray,
-    list_names: Callable[[np.ndarray], list[str]],
-    known: BridgedTerminology,
-    has_marks: np.ndarray,
-    keys: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Look up the candidates near the first one. Return the logarithm of their concepts' sizes, whether these have the
-    mention as a name, which things they are, and for which candidates one of the mention's candidates has its words."""
-    rows = np.flatnonzero(is_near)
-    said = known.consult(keys, lists.mention[rows], found.concept[rows])
+    candidates, lists = asked.candidates, asked.lists
+    rows = np.flatnonzero(asked.is_near)
+    answers = asked.bridged.consult(sum_words(*asked.words), lists.mention[rows], candidates.concept[rows])
     size, bridge, is_named = np.zeros((3, lists.n_candidates))
-    thing = ~found.concept
-    size[rows], thing[rows], is_named[rows] = said.sizes, said.things, said.is_named
-    bridge[rows] = said.is_named | said.is_bridged
+    thing = ~candidates.concept
+    size[rows], thing[rows], is_named[rows] = answers.sizes, answers.things, answers.is_named
+    bridge[rows] = answers.is_named | answers.is_bridged
     # Names with the words of the mention have its key, unless another form of it has found them, or they have "type".
-    rows = np.flatnonzero(is_near & ((is_named > 0) | (found.form > 0) | has_marks))
-    pairs = zip(lists.mention[rows].tolist(), found.form[rows].tolist(), list_names(rows), strict=True)
-    read = [
-        (read_marks(found.forms[mention][form], known.language), read_marks(name, known.language))
-        for mention, form, name in pairs
-    ]
+    rows = np.flatnonzero(asked.is_near & ((is_named > 0) | (candidates.form > 0) | asked.has_marks))
+    texts = zip(asked.list_forms(rows), asked.list_names(rows), strict=True)
+    read = [tuple(read_marks(text, asked.language) for text in pair) for pair in texts]
     is_same = np.zeros(lists.n_candidates, dtype=bool)
     is_same[rows] = [of_mention == of_name for of_mention, of_name in read]
     has_same = lists.best(is_same, empty=False)[lists.mention]
@@ -227,7 +219,56 @@ def _consult(
     ]
     size[has_same | (n_shared < lists.best(n_shared)[lists.mention])] = 0
     bridge[has_same] = is_same[has_same]
-    return size, bridge, thing, has_same
+    # What a short form finds stays behind what its long form finds, as in the linker.
+    has_long = asked.spread([is_bare(forms) for forms in candidates.forms])
+    has_long &= (lists.first(candidates.form) == 0)[lists.mention]
+    size[has_long & (candidates.form == 1)] = 0
+    bridge[has_long & (candidates.form == 1)] = 0
+    return _Said(size, bridge, thing, has_same)
+
+
+def _compare_words(asked: _Asked, said: _Said, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Compare the words of mentions with those of candidates in some rows; other candidates get zeros."""
+    language, mention = asked.language, asked.lists.mention[rows]
+    firsts = [asked.firsts[place] for place in mention.tolist()]
+    canonical = asked.list_canonical(rows)
+    pairs = zip(firsts, canonical, strict=True)
+    is_unnamed = said.bridge[rows] == 0
+    values: dict[str, Any] = {
+        "canonical_trigrams": compare_trigrams(firsts, canonical),
+        "called": [collect_words(of, language) == collect_words(name, language) for of, name in pairs],
+        "opposite": _find_opposites(asked, said, rows),
+        "acronym": is_unnamed & np.array([*map(is_short_form, asked.list_names(rows))], dtype=bool),
+        "single": 0,
+        "common": 0,
+    }
+    if language.has_levels:
+        is_single, commonness = _describe_words(*asked.words)
+        values |= {"single": is_unnamed & is_single[mention], "common": is_unnamed * commonness[mention]}
+    columns = dict(zip(values, np.zeros((len(values), asked.lists.n_candidates)), strict=True))
+    for name, of_rows in values.items():
+        columns[name][rows] = of_rows
+    # A score of 1 comes from a matcher that has been told to find acronyms in another case.
+    is_other = find_other_case(asked.candidates, asked.list_names) & (asked.lists.first(asked.cosine) < 1)
+    columns["opposite"][is_other[asked.lists.mention]] = 1
+    return columns
+
+
+def _find_opposites(asked: _Asked, said: _Said, rows: np.ndarray) -> list[bool]:
+    """Find the candidates whose names say the opposite of the mention. What open ontologies say comes before words."""
+    is_open = asked.is_near & ~said.has_same & ((said.bridge == 0) | asked.denies)
+    contradicts = asked.bridged.bridge.contradicts
+    texts = zip(asked.list_forms(rows), asked.list_names(rows), is_open[rows].tolist(), strict=True)
+    return [open_ and contradicts(form, name, asked.language) for form, name, open_ in texts]
+
+
+def _describe_words(hashes: np.ndarray, place: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Tell which of `n` mentions are a single word, and how common the rarest word of each is in English."""
+    from ..lexicon.english import compute_commonness, find_levels
+
+    level = np.zeros(n)
+    np.maximum.at(level, place, find_levels(hashes))
+    return np.bincount(place, minlength=n) == 1, compute_commonness(level)
 
 
 def make_signals(lists: Lists, values: Mapping[str, np.ndarray], alike: np.ndarray) -> dict[str, np.ndarray]:
@@ -248,16 +289,23 @@ def make_signals(lists: Lists, values: Mapping[str, np.ndarray], alike: np.ndarr
     }
 
 
-def _read_again(
-    lists: Lists, total: np.ndarray, prior: np.ndarray, second: np.ndarray, alike: np.ndarray
-) -> np.ndarray:
-    """Change the logits of candidates that a second encoder has read, given its cosines. One that is behind others for
-    it does not become more probable."""
+class SecondSignals(NamedTuple):
+    """What a second reading says of candidates; NaN for those that it has not read."""
+
+    signals: dict[str, np.ndarray]  # by the names in `REREAD`
+    is_behind: np.ndarray  # whether another candidate is nearer
+
+    def weigh(self, weights: Mapping[str, float]) -> np.ndarray:
+        """Compute how it changes logits. Candidates that are behind do not become more probable."""
+        change = _weigh(weights, self.signals)
+        return np.asarray(np.nan_to_num(np.where(self.is_behind, np.minimum(change, 0), change)))
+
+
+def make_second_signals(lists: Lists, prior: np.ndarray, second: np.ndarray, alike: np.ndarray) -> SecondSignals:
+    """Make what a second encoder's cosines change."""
     other = _find_other(lists, second, lists.find_alike(lists.sort(prior), alike))
     signals = {"bias": np.ones_like(prior), "second": second, "second_other": np.maximum(other, LEAST_OTHER)}
-    change = _weigh(REREAD, signals)
-    change = np.where(second < other, np.minimum(change, 0), change)
-    return np.asarray(total + np.nan_to_num(change))
+    return SecondSignals(signals, second < other)
 
 
 def _find_other(lists: Lists, values: np.ndarray, is_first: np.ndarray) -> np.ndarray:

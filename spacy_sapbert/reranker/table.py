@@ -11,14 +11,14 @@ from ..candidates import ROW, Candidates, MentionToLink
 from ..forking import LRUCache
 from ..ragged import pack_lists, unpack_lists
 from .features import QUERY, ConceptFacts, compute_document_features, compute_query_features
-from .memory import AnnotationMemory, Recalled
+from .memory import AnnotationMemory, Learned, Recalled
 from .network import ListInput, Lists
 from .prior import BEFORE_TRAINING, compute_prior
 
 if TYPE_CHECKING:
     from ..candidates import ConceptFilter, Matched
     from ..snapshot import FixedLinker
-    from .second import SecondReader
+    from .settings import RerankerSettings
 
 # Mentions whose candidates are looked up and compared together.
 MADE_AT_ONCE = 1024
@@ -39,23 +39,18 @@ class CandidateTable:
     Before training, a candidate's features are those of `BEFORE_TRAINING`. Threads can share a table.
     """
 
-    def __init__(
-        self,
-        linker: FixedLinker,
-        n_candidates: int,
-        memory: AnnotationMemory | None,
-        size: int,
-        *,
-        is_trained: bool,
-        second: SecondReader | None = None,
-    ) -> None:
+    def __init__(self, linker: FixedLinker, settings: RerankerSettings, learned: Learned) -> None:
+        from .second import SecondReader
+
+        retriever = linker.snapshot.retriever
+        second = learned.second
         self._linker = linker
-        self._n_candidates = n_candidates
-        self._memory = memory
-        self._is_trained = is_trained
-        self._second = second
-        self._features = [*(QUERY if is_trained else BEFORE_TRAINING)]
-        self._facts = ConceptFacts(linker.snapshot.retriever)
+        self._n_candidates = settings.n_candidates
+        self._memory = learned.memory if settings.priors else None
+        self._is_trained = learned.is_trained
+        self._second = None if second is None else SecondReader(second, retriever)
+        self._features = [*(QUERY if self._is_trained else BEFORE_TRAINING)]
+        self._facts = ConceptFacts(retriever)
         self._filters: list[ConceptFilter] = []
         # For filters by their numbers, which concepts of the memory may become candidates.
         self._allowed: dict[int, list[bool]] = {}
@@ -63,9 +58,9 @@ class CandidateTable:
         alike = ("alike", np.int64, (2,))
         features = ("features", np.float32, (len(self._features),))
         self._row = np.dtype([*ROW.descr, alike, features])
-        self._cache = LRUCache[bytes](size)
-        terminology = linker.snapshot.retriever.terminology
-        concepts = [] if memory is None else memory.concepts
+        self._cache = LRUCache[bytes](settings.cache_size)
+        terminology = retriever.terminology
+        concepts = [] if self._memory is None else self._memory.concepts
         # The rows of the memory's concepts, and their places there by the ids that candidates have.
         self._of_memory: list[int] = terminology.find_rows(concepts).tolist()
         if linker.settings.output_source is None:

@@ -48,6 +48,8 @@ JOINT = "|"
 OF_LABEL = ("linked_score", "linked_how", "linked_note", "linked_others")
 JOINED = [name for name in COLUMNS if name not in OF_LABEL]
 FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
+# What stands in `COLUMNS` of a row.
+Cells = tuple[Any, ...]
 
 
 class LinkOptions(TypedDict, total=False):
@@ -113,44 +115,50 @@ def link_table(
     RAISES (ValueError): If there is no such column, it does not hold text, or the frame has the new columns already.
     RAISES (TypeError): If the table is something else.
     """
-    is_list = isinstance(table, (list, tuple))
-    if explode and not is_list:
+    if explode and not isinstance(table, (list, tuple)):
         check_polars("give labels several rows")
-    if not is_list and not hasattr(table, "columns"):
+    labels, codes = _read_table(table, column, id_column)
+    linker = LabelLinker(nlp, get_linker(nlp, nlp.meta["name"]), exact, n_candidates, any_context)
+    linked = _link_labels(linker, labels, codes)
+    write = _write_each if explode else _write_joined
+    cells = {pair: write(answers) for pair, answers in linked.items()}
+    rows = [cells[pair] for pair in zip(labels, codes, strict=True)]
+    if not isinstance(table, (list, tuple)):
+        return _add_columns(table, rows, explode)
+    names = column, *COLUMNS
+    return [dict(zip(names, (label, *row), strict=True)) for label, of in zip(labels, rows, strict=True) for row in of]
+
+
+def _read_table(table: Any, column: str, id_column: str | None) -> tuple[list[str], list[str]]:
+    """List labels and their codes, and refuse a data frame that has the new columns already."""
+    if isinstance(table, (list, tuple)):
+        return _list_labels(table, column), [""] * len(table)
+    if not hasattr(table, "columns"):
         what = "labels, or a data frame"
         raise TypeError(NO_LIST.format(function="link_table", what=what, found=f"{table!r:.80} was given"))
-    labels = _list_labels(table if is_list else _get_column(table, column), column)
-    codes = [""] * len(labels) if is_list or id_column is None else _list_codes(_get_column(table, id_column))
-    if not is_list and (clashes := set(COLUMNS).intersection(table.columns)):
+    labels = _list_labels(_get_column(table, column), column)
+    codes = [""] * len(labels) if id_column is None else _list_codes(_get_column(table, id_column))
+    if clashes := set(COLUMNS).intersection(table.columns):
         raise ValueError(f"The table has a column {min(clashes)!r} already. Rename it, or leave it out.")
-    linker = get_linker(nlp, nlp.meta["name"])
-    linked = _link_labels(LabelLinker(nlp, linker, exact, n_candidates, any_context), labels, codes)
-    cells: list[tuple[Any, ...]] = []
-    rows: dict[tuple[str, str], range] = {}
-    for pair, answers in linked.items():
-        start = len(cells)
-        cells += map(_write_one, answers) if explode else [_join_answers(answers)]
-        rows[pair] = range(start, len(cells))
-    listed = [rows[pair] for pair in zip(labels, codes, strict=True)]
-    if is_list:
-        names = column, *COLUMNS
-        cells_of = ((label, *cells[row]) for label, of in zip(labels, listed, strict=True) for row in of)
-        return [dict(zip(names, row, strict=True)) for row in cells_of]
-    added = _make_columns(cells, [*chain.from_iterable(listed)])
+    return labels, codes
+
+
+def _add_columns(table: Any, rows: Sequence[list[Cells]], explode: bool) -> Any:
+    """Add the new columns to a data frame, given the cells of each of its rows, which may become several."""
+    added = _make_columns([*chain.from_iterable(rows)])
     if explode:
-        places = [place for place, of in enumerate(listed) for _ in of]
+        places = [place for place, of in enumerate(rows) for _ in of]
         table = table[places] if isinstance(table, pl.DataFrame) else table.iloc[places].reset_index(drop=True)
     return table.hstack(added) if isinstance(table, pl.DataFrame) else table.assign(**added.to_dict(as_series=False))
 
 
-def _make_columns(cells: Sequence[tuple[Any, ...]], rows: Sequence[int]) -> pl.DataFrame:
-    """Make the new columns of distinct labels' cells; by Python, because forked processes lack polars' threads."""
-    columns = zip(*cells, strict=True) if cells else ((),) * len(COLUMNS)
+def _make_columns(rows: Sequence[Cells]) -> pl.DataFrame:
+    """Make the new columns; by Python, because forked processes lack polars' threads."""
     return pl.DataFrame(
         [
             # Column by column, so that one at a time is a list.
-            pl.Series(name, [values[row] for row in rows], pl.String if name in ADDED_TEXTS else pl.Float64)
-            for name, values in zip(COLUMNS, columns, strict=True)
+            pl.Series(name, [row[place] for row in rows], pl.String if name in ADDED_TEXTS else pl.Float64)
+            for place, name in enumerate(COLUMNS)
         ]
     )
 
@@ -167,11 +175,15 @@ def _link_labels(
     return linked
 
 
-def _write_one(answer: Answer) -> tuple[Any, ...]:
-    """Write the new cells of a label, for one of its concepts."""
+def _write_each(answers: Sequence[Answer]) -> list[Cells]:
+    """Write the new cells of a label, for each of its concepts."""
+    return [*map(_write_one, answers)]
+
+
+def _write_one(answer: Answer) -> Cells:
     chosen = answer.chosen
     second = answer.second
-    cells: tuple[Any, ...] = (None,) * 4
+    cells: Cells = (None,) * 4
     if chosen:
         score = round(chosen.get("probability", chosen["score"]), 4)
         cells = chosen["id"], chosen["canonical_name"], chosen["name"], score
@@ -184,11 +196,11 @@ def _write_one(answer: Answer) -> tuple[Any, ...]:
     return (*cells, answer.how, *(text or None for text in texts))
 
 
-def _join_answers(answers: Sequence[Answer]) -> tuple[Any, ...]:
-    """Write the new cells of a label with all its concepts. The score is that of the least certain one."""
-    rows = [*map(_write_one, answers)]
+def _write_joined(answers: Sequence[Answer]) -> list[Cells]:
+    """Write the new cells of a label once for all its concepts. The score is that of the least certain one."""
+    rows = _write_each(answers)
     if len(rows) == 1:
-        return rows[0]
+        return rows
     cells = []
     for column, values in zip(COLUMNS, zip(*rows, strict=True), strict=True):
         if column == "linked_score":
@@ -197,7 +209,7 @@ def _join_answers(answers: Sequence[Answer]) -> tuple[Any, ...]:
             cells.append("; ".join(dict.fromkeys(filter(None, values))) or None)
         else:
             cells.append(JOINT.join(value or "" for value in values) if any(values) else None)
-    return tuple(cells)
+    return [tuple(cells)]
 
 
 def _get_column(table: Any, column: str) -> Any:

@@ -20,7 +20,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from typer.testing import CliRunner
 
 from spacy_sapbert.lexicon.trust import WEIGHTS
-from spacy_sapbert.reranker.prior import CHANCE, FOUND
+from spacy_sapbert.reranker.prior import CHANCE, FOUND, REREAD
 from training.cli import app as training_cli
 from training.data.frame import read_results
 from training.encoders.export import write_static_encoder
@@ -195,6 +195,64 @@ def test_probabilities_of_matches_are_fitted_and_measured(folder, tmp_path):
     found = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
     counts = {tuple(cells[:2]): (cells[2], cells[4]) for cells in found}
     assert counts["raw", "all"] == ("4", "50.0") and counts["given", "all"][0] == "4"
+
+
+def test_a_second_reading_is_fitted_to_other_corpora(folder, tmp_path):
+    # For the second encoder, two of the words count more than others.
+    words = ["[UNK]", "cold", "chill", "head", "common", "heart", "attack", "fever"]
+    weights = np.diag(np.array([1, 1, 3, 1, 1, 1, 3, 1], dtype=np.float32))
+    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
+    write_static_encoder(tmp_path / "second", tokenizer, weights)
+    for name, mentions in {
+        "one": {"fever attack": "D3", "chill head": "D1", "common chill": "D1", "fever head": "D4", "cold": "D1"},
+        "two": {"common attack": "D3", "chill heart": "D1", "head fever": "D4", "heart common": "D2"},
+    }.items():
+        documents = [(f"A {mention}.", [(2, 2 + len(mention), kb_id)]) for mention, kb_id in mentions.items()]
+        write_documents(tmp_path / f"{name}.spacy", *documents)
+    linker = folder / "output" / "mine" / "linker"
+    one, two = (f"{name}_mine={linker}:{tmp_path / name}.spacy" for name in ("one", "two"))
+
+    def run_second(**cases):
+        run("prior", second=str(tmp_path / "second"), **cases)
+        lines = (folder / "output" / "prior" / "second.md").read_text().splitlines()[2:]
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+        report = json.loads((folder / "output" / "prior" / "second.json").read_text())
+        return {tuple(row[:2]): row[2:] for row in rows}, report
+
+    rows, report = run_second(cases="", fitted=f"{one},{two}")
+    kinds = ("none", "of the package", "fitted", "fitted to others")
+    assert [*rows] == [(f"{name}_mine", kind) for name in ("one", "two") for kind in kinds]
+    # A name is not read again.
+    assert rows["one_mine", "none"][0] == "80 %" and rows["two_mine", "none"][0] == "100 %"
+    assert {*report["reread"]} == {*REREAD}
+    assert {*report["inputs"]} == {
+        str(linker),
+        str(tmp_path / "second"),
+        *(str(tmp_path / f"{n}.spacy") for n in ("one", "two")),
+    }
+    assert report["settings"]["fitted"] == [one, two] and "spacy-sapbert" in report["versions"]
+    # The corpus that is measured has no part in the weights.
+    alone, _ = run_second(cases=one, fitted=two)
+    assert alone["one_mine", "fitted"] == rows["one_mine", "fitted to others"] != rows["one_mine", "fitted"]
+    # Nothing fits a corpus better than its own weights.
+    losses = {kind: float(alone["two_mine", kind][1]) for kind in kinds[:3]}
+    assert losses["fitted"] < min(losses["none"], losses["of the package"])
+
+
+@pytest.mark.parametrize(
+    "fitted, told",
+    [
+        ("", "Give some with --fitted"),
+        ("mine=LINKER:strings.txt", "has no given"),
+        ("mine=LINKER:a.spacy:raw", "has no given"),
+    ],
+)
+def test_a_second_reading_needs_given_mentions(folder, fitted, told):
+    cases = fitted.replace("LINKER", str(folder / "output" / "mine" / "linker"))
+    app = importlib.import_module("prior").app
+    done = CliRunner().invoke(app, [cases, "output/prior", "--fitted", cases, "--second", "second"])
+    assert done.exit_code == 2 and told in " ".join(done.output.replace("│", " ").split())
 
 
 def test_trust_in_names_is_fitted_and_measured(folder, tmp_path):

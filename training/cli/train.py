@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,7 +23,7 @@ from .application import (
 )
 
 if TYPE_CHECKING:
-    from ..data.run_folder import RunFolder
+    from ..data.run_folder import RunFolder, RunReport
 
 of_several = partial(typer.Option, rich_help_panel="Options for several encoders")
 of_card = partial(typer.Option, rich_help_panel="Options for the encoder's card")
@@ -59,7 +60,8 @@ def run_training(
         typer.echo(line)
     speed = training[f"{unit}_per_second"]
     typer.echo(f"{training['steps']:,} steps, {speed:.4g} {unit}/s; {training['ended']}.")
-    _echo_scores(report.held_out)
+    for line in _list_scores(report.held_out):
+        typer.echo(line)
     # Whole paths, because projects run in folders of their own.
     typer.echo(f"Encoder: {folder.encoder.resolve()}\nReport: {folder.report.resolve()}")
     typer.echo(f"Next: {_write_comparison(settings.paths.encoder, settings.paths.held_out, folder)}")
@@ -74,13 +76,15 @@ def _write_comparison(base: str, held_out: str, folder: RunFolder) -> str:
     return shlex.join(["python", "-m", "training", *words])
 
 
-def _echo_scores(held_out: dict[str, Any] | None) -> None:
-    """Print scores on held-out names, "before" and "after"."""
+def _list_scores(held_out: dict[str, Any] | None) -> list[str]:
+    """Write scores on held-out names, "before" and "after"."""
     from ..data.accuracy import take_headlines
 
+    lines = []
     for label, scores in (held_out or {}).items():
         shares = ", ".join(f"{name} {share:.4f}" for name, share in take_headlines(scores).items())
-        typer.echo(f"Held-out names {label}: {shares}.")
+        lines.append(f"Held-out names {label}: {shares}.")
+    return lines
 
 
 @command(TRAIN, "settings sapbert quick", context_settings=TAKES_SETTINGS)
@@ -171,41 +175,50 @@ def export(
     """
     from spacy_sapbert.encoder.settings import ENCODER_FILE
 
-    from ..data.run_folder import RunFolder
     from ..encoders.card import CardNotes
-    from ..encoders.export import average_encoders, check_shares, convert_encoder, set_threshold
+    from ..encoders.export import convert_encoder, set_threshold
     from ..engine.run import export_run
     from ..methods import registry  # noqa: F401  # knows the methods
 
+    several = len(runs) > 1
+    is_encoder = not several and (Path(runs[0]) / ENCODER_FILE).is_file()
     of_run = {"base_share", "step", "held_out"}
-    is_encoder = len(runs) == 1 and (Path(runs[0]) / ENCODER_FILE).is_file()
-    kind, refused = ("one run", {"shares"}) if len(runs) == 1 else ("a mean", of_run)
+    kind, refused = ("a mean", of_run) if several else ("one run", {"shares"})
     if is_encoder:
         kind, refused = "one encoder", {"shares", *of_run}
     refuse_options(context, kind, set(context.params) - refused)
-    facts = CardNotes(licence, made_by, Path(notes).read_text(encoding="utf8") if notes else "")
-    if len(runs) > 1:
-        # A run stands for its encoder.
-        encoders = [str(folder) if (folder := RunFolder(name).encoder).is_dir() else name for name in runs]
-        weights = parse_numbers(shares, "--shares", float) or None
-        mean = average_encoders(encoders, output, shares=weights, dtype=dtype or "fp32", results=results, notes=facts)
-        set_threshold(output, threshold)
-        parts = zip(check_shares(weights, len(encoders)), encoders, strict=True)
-        listed = ", ".join(f"{part:g} of {name}" for part, name in parts)
-        typer.echo(f"{listed}, {dtype or 'fp32'}: written to {output}. Fingerprint: {mean.fingerprint}.")
-        return
-    if is_encoder:
-        converted = convert_encoder(runs[0], output, dtype=dtype or "fp32", results=results, notes=facts)
-        set_threshold(output, threshold)
-        typer.echo(f"{runs[0]}, {dtype or 'fp32'}: written to {output}. Fingerprint: {converted.fingerprint}.")
-        return
-    share = next(iter(parse_numbers(base_share, "--base-share", float)), None)
-    given_here = {"dtype": dtype, "step": step, "held_out": held_out, "results": results}
-    report = export_run(runs[0], output, base_share=share, notes=facts, **given_here)  # type: ignore[arg-type]
+    card = CardNotes(licence, made_by, Path(notes).read_text(encoding="utf8") if notes else "")
+    stored: dict[str, Any] = {"results": results, "notes": card}
+    if several:
+        lines = [_export_mean(runs, output, shares, dtype=dtype or "fp32", **stored)]
+    elif is_encoder:
+        converted = convert_encoder(runs[0], output, dtype=dtype or "fp32", **stored)
+        lines = [f"{runs[0]}, {dtype or 'fp32'}: written to {output}. Fingerprint: {converted.fingerprint}."]
+    else:
+        share = next(iter(parse_numbers(base_share, "--base-share", float)), None)
+        report = export_run(runs[0], output, base_share=share, dtype=dtype, step=step, held_out=held_out, **stored)
+        lines = [_describe_export(report, output), *_list_scores(report.held_out)]
     set_threshold(output, threshold)
-    made = report.export
-    typer.echo(
-        f"Step {report.training['steps']:,}, share of the base {made['base_share']:g}, {made['dtype']}: written to "
+    typer.echo("\n".join(lines))
+
+
+def _export_mean(names: Sequence[str], output: Path, shares: str, *, dtype: str, **stored: Any) -> str:
+    """Write the mean of encoders, and say which part each has."""
+    from ..data.run_folder import RunFolder
+    from ..encoders.export import average_encoders, check_shares
+
+    # A run stands for its encoder.
+    encoders = [str(folder) if (folder := RunFolder(name).encoder).is_dir() else name for name in names]
+    weights = parse_numbers(shares, "--shares", float) or None
+    mean = average_encoders(encoders, output, shares=weights, dtype=dtype, **stored)
+    parts = zip(check_shares(weights, len(encoders)), encoders, strict=True)
+    listed = ", ".join(f"{part:g} of {name}" for part, name in parts)
+    return f"{listed}, {dtype}: written to {output}. Fingerprint: {mean.fingerprint}."
+
+
+def _describe_export(report: RunReport, output: Path) -> str:
+    export = report.export
+    return (
+        f"Step {report.training['steps']:,}, share of the base {export['base_share']:g}, {export['dtype']}: written to "
         f"{output}. Fingerprint: {report.encoder['trained']}."
     )
-    _echo_scores(report.held_out)

@@ -174,10 +174,20 @@ def make_rrf(folder: Path, n_rows: int, seed: int, patterns: Patterns) -> dict[s
     return counts
 
 
-def make_atoms(
-    first: int, n_concepts: int, n_before: int, rng: np.random.Generator, patterns: Patterns
-) -> tuple[pl.DataFrame, np.ndarray]:
-    """Make the rows of MRCONSO of a block of concepts, and the number in the block of each row's concept."""
+class Rows(NamedTuple):
+    """Rows of a block, sorted by concept, as arrays with an entry for each."""
+
+    concept: np.ndarray  # its number in the block
+    variant: np.ndarray  # which name of its concept and kind it has
+    language: np.ndarray  # 0 for English, or the number of one of `FOREIGN`
+
+    def take(self, places: np.ndarray) -> Rows:
+        """Take some rows."""
+        return Rows(*(column[places] for column in self))
+
+
+def draw_names(n_concepts: int, rng: np.random.Generator) -> Rows:
+    """Draw how many names the concepts of a block have, and in which languages."""
     english = np.ceil(rng.lognormal(NAMES_MU, NAMES_SIGMA, size=n_concepts))
     english = np.minimum(english, MOST_NAMES // 2).astype(np.int64)
     has_no_english = rng.random(n_concepts) < WITHOUT_ENGLISH
@@ -192,26 +202,41 @@ def make_atoms(
     is_foreign = np.repeat(np.tile([False, True], n_concepts), counts)
     language = 1 + rng.integers(0, len(FOREIGN), size=len(concept))
     language[~is_foreign] = 0
-    words = pl.Series([None, *FOREIGN.values()]).gather(language)
-    parts = words, patterns.make(concept, rng)
-    names = pl.select(pl.concat_str(*parts, separator=" ", ignore_nulls=True)).to_series()
-    repeats = rng.geometric(ONE_ROW_SHARE, size=len(concept))
-    repeats[is_foreign] = 1
-    name = np.repeat(np.arange(len(concept)), repeats)
-    n = len(name)
-    owner = concept[name]
-    variant = variant[name]
-    language = language[name]
-    is_first = np.concatenate([[True], name[1:] != name[:-1]])
-    differs = ~is_first & (rng.random(n) >= SAME_SPELLING_SHARE)
-    # A name's first row decides how its other rows are spelled, where they are spelled the same.
-    first_spelling = rng.choice(3, size=len(concept), p=[0.4, 0.5, 0.1])
-    spelling = (first_spelling[name] + differs) % 3
+    return Rows(concept, variant, language)
+
+
+def make_names(rows: Rows, rng: np.random.Generator, patterns: Patterns) -> pl.Series:
+    """Make names, those of other languages with a word of theirs in front."""
+    words = pl.Series([None, *FOREIGN.values()]).gather(rows.language)
+    parts = words, patterns.make(rows.concept, rng)
+    return pl.select(pl.concat_str(*parts, separator=" ", ignore_nulls=True)).to_series()
+
+
+def spell(strings: pl.Series, spelling: np.ndarray) -> pl.Series:
+    """Write strings as they are (0), with a capital (1) or in capitals (2)."""
     string = pl.col("string")
     how = pl.col("how")
     capital = pl.concat_str(string.str.slice(0, 1).str.to_uppercase(), string.str.slice(1))
     spelled = pl.when(how == 0).then(string).when(how == 1).then(capital).otherwise(string.str.to_uppercase())
-    strings = pl.DataFrame({"string": names.gather(name), "how": spelling}).select(spelled).to_series()
+    return pl.DataFrame({"string": strings, "how": spelling}).select(spelled).to_series()
+
+
+def make_atoms(
+    first: int, n_concepts: int, n_before: int, rng: np.random.Generator, patterns: Patterns
+) -> tuple[pl.DataFrame, np.ndarray]:
+    """Make the rows of MRCONSO of a block of concepts, and the number in the block of each row's concept."""
+    drawn = draw_names(n_concepts, rng)
+    names = make_names(drawn, rng, patterns)
+    repeats = rng.geometric(ONE_ROW_SHARE, size=len(names))
+    repeats[drawn.language > 0] = 1
+    name = np.repeat(np.arange(len(names)), repeats)
+    n = len(name)
+    owner, variant, language = drawn.take(name)
+    is_first = np.concatenate([[True], name[1:] != name[:-1]])
+    differs = ~is_first & (rng.random(n) >= SAME_SPELLING_SHARE)
+    # A name's first row decides how its other rows are spelled, where they are spelled the same.
+    first_spelling = rng.choice(3, size=len(names), p=[0.4, 0.5, 0.1])
+    spelling = (first_spelling[name] + differs) % 3
     code = write_number(first + owner + FIRST_CODE, "")
     number = first + owner
     lui = number * MOST_NAMES + variant + (language > 0) * (MOST_NAMES // 2)
@@ -232,7 +257,7 @@ def make_atoms(
         "SAB": choose(SOURCES),
         "TTY": choose(TERM_TYPES),
         "CODE": code,
-        "STR": strings,
+        "STR": spell(names.gather(name), spelling),
         "SRL": choose(["0", "9"], [0.4, 0.6]),
         "SUPPRESS": choose(["N", "O", "Y", "E"], [0.82, 0.14, 0.035, 0.005]),
         "CVF": choose(["", "256"], [0.7, 0.3]),

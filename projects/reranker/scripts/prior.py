@@ -6,17 +6,21 @@ given, or a text file of strings, one on each line, that no concept of the pipel
 of an annotated mention that overlaps. What overlaps mentions of unknown concepts only does not count. Another third
 part is a file to use in the place of the package's bridge. Weights are fitted to some cases, and measured on all. A
 case that was fitted is measured with weights of the other corpora; the part of a name before "_" is its corpus.
+
+With a second encoder, only the weights of the second reading are fitted and measured, on given mentions (second.py).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
+import second
 import spacy
 import typer
 from sklearn.linear_model import LogisticRegression
@@ -26,6 +30,7 @@ from spacy.training import Corpus, Example
 from wasabi import msg
 
 from spacy_sapbert.annotations import NIL
+from spacy_sapbert.files import hash_file
 from spacy_sapbert.lexicon.bridge import FILE, Bridge
 from spacy_sapbert.reranker.calibration import area_under_roc, calibration_error
 from spacy_sapbert.reranker.gold import AnnotatedMentions, GoldBatch, run_before
@@ -41,7 +46,8 @@ from spacy_sapbert.reranker.prior import (
     make_signals,
 )
 from training.corpora.gold import list_gold_spans
-from training.data.run_folder import write_json, write_text
+from training.data.run_folder import list_versions, write_json, write_text
+from training.evaluation.documents import hash_folder
 from training.markup import format_rows
 
 # These are set, not fitted: nearly all that is behind the first, says the opposite, or is doubtful, is wrong.
@@ -78,7 +84,7 @@ class Case(NamedTuple):
     @property
     def corpus(self) -> str:
         """The corpus of the case."""
-        return self.name.partition("_")[0]
+        return find_corpus(self.name)
 
 
 class Weights(NamedTuple):
@@ -88,31 +94,71 @@ class Weights(NamedTuple):
     found: Mapping[str, float]
 
 
-def read_case(text: str) -> Case:
-    """Read a case, and look up its mentions."""
+class OpenCase(NamedTuple):
+    """The pipeline of a case, with an untrained reranker at its end, and its mentions."""
+
+    name: str
+    nlp: Language
+    reranker: Any
+    path: Path  # of the mentions
+    is_raw: bool
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether its mentions are strings that no concept is right for."""
+        return self.path.suffix != ".spacy"
+
+    def list_given(self) -> list[Example]:
+        """List the documents with given mentions, as they are in front of the reranker."""
+        examples = _iter_foreign(self.nlp, self.path) if self.is_foreign else Corpus(self.path)(self.nlp)
+        with self.nlp.select_pipes(disable=_list_matchers(self.nlp)):
+            return run_before(self.reranker, self.nlp, examples)
+
+
+@contextmanager
+def open_case(text: str) -> Iterator[OpenCase]:
+    """Load the pipeline of a case. Its bridge is used until the case is closed."""
     name, _, paths = text.partition("=")
     pipeline, mentions, *rest = paths.split(":")
+    is_raw = rest == [RAW]
     nlp = spacy.load(pipeline)
-    is_foreign = not mentions.endswith(".spacy")
-    linker: Any = nlp.get_pipe("sapbert_linker")
     if "sapbert_reranker" in nlp.pipe_names:
         nlp.remove_pipe("sapbert_reranker")
-    matches: list[Match] = []
-    with patch("spacy_sapbert.lexicon.bridge.get_bridge", lambda: Bridge.load(_find_bridge(rest))):
+    bridge = FILE if is_raw else Path(*rest or [FILE])
+    with patch("spacy_sapbert.lexicon.bridge.get_bridge", lambda: Bridge.load(bridge)):
         reranker: Any = nlp.add_pipe("sapbert_reranker", config={"cache_size": 0})
-        if rest == [RAW]:
-            batch, matches = _read_raw(nlp, reranker, Path(mentions))
+        yield OpenCase(name, nlp, reranker, Path(mentions), is_raw)
+
+
+def read_case(text: str) -> Case:
+    """Read a case, and look up its mentions."""
+    matches: list[Match] = []
+    with open_case(text) as case:
+        if case.is_raw:
+            batch, matches = _read_raw(case.nlp, case.reranker, case.path)
         else:
-            examples = list(_iter_foreign(nlp, Path(mentions)) if is_foreign else Corpus(mentions)(nlp))
-            with nlp.select_pipes(disable=_list_matchers(nlp)):
-                batch = reranker.read_gold(run_before(reranker, nlp, examples))
+            examples = case.list_given()
+            with case.nlp.select_pipes(disable=_list_matchers(case.nlp)):
+                batch = case.reranker.read_gold(examples)
+        linker: Any = case.nlp.get_pipe("sapbert_linker")
     if batch is None:
-        raise typer.BadParameter(f"{mentions} has no mention of the case '{name}'.")
-    return summarise(name, is_foreign, linker.min_score, batch, matches)
+        raise typer.BadParameter(f"{case.path} has no mention of the case '{case.name}'.")
+    return summarise(case.name, case.is_foreign, linker.min_score, batch, matches)
 
 
-def _find_bridge(rest: Sequence[str]) -> Path:
-    return Path(*rest) if rest and rest != [RAW] else FILE
+def read_second(text: str, encoder: Path, vectors: Path) -> second.SecondCase:
+    """Read a case, and look up its mentions again with a second encoder."""
+    with open_case(text) as case:
+        if case.is_raw or case.is_foreign:
+            raise typer.BadParameter(f"The case '{case.name}' has no given mentions. Give PIPELINE:DOCUMENTS.spacy.")
+        return second.read_case(
+            case.name, find_corpus(case.name), case.reranker, case.nlp, case.list_given(), encoder, vectors
+        )
+
+
+def find_corpus(name: str) -> str:
+    """Find the corpus of a case."""
+    return name.partition("_")[0]
 
 
 def _list_matchers(nlp: Language) -> list[str]:
@@ -281,15 +327,25 @@ def describe(case: Case, weights: Weights, threshold: float) -> list[str]:
     ]
 
 
-@app.command()
-def main(
-    cases: Annotated[str, typer.Argument(help="Cases to measure, with commas between them")],
-    output: Path,
-    fitted: Annotated[str, typer.Option(help="Cases to fit the weights to and measure, with commas between them")] = "",
-) -> None:
-    """Write a table, and the weights."""
-    samples = [read_case(text) for text in filter(None, [*fitted.split(","), *cases.split(",")])]
-    learned = samples[: len([*filter(None, fitted.split(","))])]
+def hash_inputs(cases: Sequence[str], *folders: Path) -> dict[str, str]:
+    """Hash pipelines, mentions and other inputs of cases, by their paths."""
+    parts = [part for text in cases for part in text.partition("=")[2].split(":") if part != RAW]
+    paths = dict.fromkeys([*map(Path, parts), *folders])
+    return {str(path): hash_folder(path) if path.is_dir() else hash_file(path) for path in paths}
+
+
+def fit_second(cases: Sequence[str], n_fitted: int, output: Path, encoder: Path) -> dict[str, Any]:
+    """Fit the weights of the second reading to the first cases, and write the table of all."""
+    readings = [read_second(text, encoder, output / "vectors") for text in cases]
+    weights, table = second.fit_and_measure(readings, n_fitted)
+    write_text(output / "second.md", table)
+    return {"reread": weights, "most_mentions": second.MOST_MENTIONS, "without": second.WITHOUT}
+
+
+def fit_first(cases: Sequence[str], n_fitted: int, output: Path) -> dict[str, Any]:
+    """Fit the other weights to the first cases, and write the table of all."""
+    samples = [read_case(text) for text in cases]
+    learned = samples[:n_fitted]
     raw = [case for case in learned if case.matches]
     strings = [case for case in learned if not case.matches]
     own = [case for case in strings if not case.is_foreign]
@@ -306,7 +362,30 @@ def main(
         "min_chance": choose_least(own, weights, MIN_CHANCE),
         "min_found": choose_least(raw, weights, MIN_FOUND),
     }
-    write_json(output / "prior.json", {**weights._asdict(), **least, "threshold": threshold})
+    return {**weights._asdict(), **least, "threshold": threshold}
+
+
+@app.command()
+def main(
+    cases: Annotated[str, typer.Argument(help="Cases to measure, with commas between them")],
+    output: Path,
+    fitted: Annotated[str, typer.Option(help="Cases to fit the weights to and measure, with commas between them")] = "",
+    encoder: Annotated[str, typer.Option("--second", help="A second encoder, whose weights alone are fitted")] = "",
+) -> None:
+    """Write a table, and the weights."""
+    learned = [*filter(None, fitted.split(","))]
+    texts = [*learned, *filter(None, cases.split(","))]
+    if encoder and not learned:
+        raise typer.BadParameter("The weights of a second encoder are fitted to cases. Give some with --fitted.")
+    folders = [Path(encoder)] if encoder else []
+    fit_any = fit_second if encoder else fit_first
+    report = {
+        **fit_any(texts, len(learned), output, *folders),
+        "settings": {"fitted": learned, "measured": texts[len(learned) :], "second": encoder},
+        "versions": list_versions("numpy", "scipy", "scikit-learn", "spacy"),
+        "inputs": hash_inputs(texts, *folders),
+    }
+    write_json(output / ("second.json" if encoder else "prior.json"), report)
     msg.good(f"Written to {output}.")
 
 

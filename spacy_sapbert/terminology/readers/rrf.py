@@ -152,22 +152,15 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
         # Names are made while concepts are.
         united = thread.submit(unite_name_frames, atoms.select(NAME_SCHEMA.names()))
         relations = number(_read_relations(folder, is_kept, settings, counts.owners), "CUI1", "CUI2")
-        pairs = _find_pairs(relations, rows)
         definitions = number(_read_definitions(folder, is_kept, sources, settings), "CUI")
+        pairs = _find_pairs(relations, rows)
         best = _place(definitions, rows, "definition", "SAB").unique("concept", keep="first", maintain_order=True)
-        columns = {
-            "types": [_place(types.filter(pl.col("TUI") != "").rename({"TUI": "types"}), rows, "types")],
-            "definition": [best.drop("SAB")],
-            "codes": [atoms.select("concept", "codes").drop_nulls()],
-            "parents": [_find_parents(pairs, ids)],
-        }
-        for name, table in _read_xrefs(folder).items() if settings.xrefs else ():
-            columns.setdefault(name, []).append(_place(number(table, "CUI"), rows, name))
-        columns.setdefault("canonical_name", []).append(_find_best(atoms, len(ids)))
+        further = {name: number(table, "CUI") for name, table in _read_xrefs(folder, settings).items()}
+        further["types"] = types.filter(pl.col("TUI") != "").rename({"TUI": "types"})
+        columns = _describe_concepts(ids, rows, atoms, best, pairs, further)
         names, given = _add_tradenames(united.result(), pairs, settings, len(ids))
         reported = thread.submit(_report_names, names, atoms, counts)
-        concepts = make_concept_frame(ids, {name: pl.concat(tables) for name, tables in columns.items()})
-    used = {*atoms["source"].unique(), *best["SAB"].unique(), *relations["SAB"].unique()} - {""}
+        concepts = make_concept_frame(ids, columns)
     report = {
         **_read_version(folder),
         "settings": settings.to_dict(),
@@ -176,7 +169,7 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
         "retired_concepts": len(merged),
         "tradenames": given,
         "semantic_types": dict(types.unique("TUI", keep="first").select("TUI", "STY").sort("TUI").iter_rows()),
-        "sources": {sab: sources.get(sab, Source(sab))._asdict() for sab in sorted(used)},
+        "sources": _describe_sources(sources, atoms["source"], best["SAB"], relations["SAB"]),
         **_report_files(folder, counts, len(concepts)),
         **reported.result(),
     }
@@ -189,6 +182,35 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
         relations=Table.from_polars(kept, RELATIONS),
         report=report,
     )
+
+
+def _describe_concepts(
+    ids: pl.Series,
+    rows: pl.Series,
+    atoms: pl.DataFrame,
+    best: pl.DataFrame,
+    pairs: pl.DataFrame,
+    further: Mapping[str, pl.DataFrame],
+) -> dict[str, pl.DataFrame]:
+    """List the values of each column of the table of concepts. `rows` says where the concepts of `further` are in
+    `ids`."""
+    columns: dict[str, list[pl.DataFrame]] = {
+        "types": [],
+        "definition": [best.drop("SAB")],
+        "codes": [atoms.select("concept", "codes").drop_nulls()],
+        "parents": [_find_parents(pairs, ids)],
+        "canonical_name": [],
+    }
+    for name, table in further.items():
+        columns[name].append(_place(table, rows, name))
+    columns["canonical_name"].append(_find_best(atoms, len(ids)))
+    return {name: pl.concat(tables) for name, tables in columns.items()}
+
+
+def _describe_sources(sources: Mapping[str, Source], *columns: pl.Series) -> dict[str, Any]:
+    """Describe the sources that stand in some columns."""
+    used = {sab for column in columns for sab in column.unique()} - {""}
+    return {sab: sources.get(sab, Source(sab))._asdict() for sab in sorted(used)}
 
 
 def _say_dropped(folder: RrfFolder, counts: AtomCounts, languages: Strings | None) -> None:
@@ -429,8 +451,10 @@ def _read_definitions(
     return table.select("CUI", "SAB", definition="DEF")
 
 
-def _read_xrefs(folder: RrfFolder) -> dict[str, pl.DataFrame]:
-    """Read from MRSAT the codes of sources without names, and canonical names, each with its CUI."""
+def _read_xrefs(folder: RrfFolder, settings: RrfSettings) -> dict[str, pl.DataFrame]:
+    """Read from MRSAT the codes of sources without names, and canonical names, each with its CUI, if asked for."""
+    if not settings.xrefs:
+        return {}
     wanted = pl.col("ATN").is_in([XREF, CANONICAL_NAME])
     table = folder.table("MRSAT", ("CUI", "ATN", "SAB", "ATV")).filter(wanted)
     code = pl.when(pl.col("SAB") == NO_SOURCE).then("ATV").otherwise(pl.concat_str("SAB", "ATV", separator=":"))
