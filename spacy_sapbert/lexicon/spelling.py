@@ -14,7 +14,7 @@ from ..ragged import find_places, list_owners
 from ..text import CACHED
 from .bags import KeyFilter, make_key_filter
 from .english import RARE, find_levels
-from .languages import Language
+from .languages import Language, as_hashes
 from .scan import Reading, list_words, scan_many
 
 # Letters of the words that are put right. Shorter ones are nearly any other word.
@@ -42,11 +42,12 @@ class Speller:
         words = [text[reading.starts[place] : reading.ends[place]] for place in places]
         # Other threads may use the same one, which therefore loses nothing.
         right = self._right if len(self._right) < CACHED else {}
-        new = sorted({*words} - right.keys())
+        new = sorted({word for word in words if word not in right})
         near = find_near(new, self._have)
-        right.update(dict.fromkeys(new, 0) | {new[place]: hash_string(word) for place, word in near.items()})
+        hashes_of = {new[place]: hash_string(word) for place, word in near.items()}
+        right.update(dict.fromkeys(new, 0) | hashes_of)
         self._right = right
-        hashes = np.array([right[word] for word in words], dtype=np.uint64)
+        hashes = as_hashes(right[word] for word in words)
         places = places[hashes > 0]
         reading.hashes[places] = hashes[hashes > 0]
         return frozenset(places.tolist())
@@ -72,7 +73,7 @@ def find_misspelt(texts: Sequence[str], names: np.ndarray, may_be: KeyFilter, la
 
     near = find_near(words, are_names)
     rows = np.array([*near], dtype=np.int64)
-    right = np.array([*map(hash_string, near.values())], dtype=np.uint64)
+    right = as_hashes(map(hash_string, near.values()))
     keys = rest[rows] + right * powers[rows]
     return dict(zip(owners[rows].tolist(), keys.tolist(), strict=True))
 
