@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, combinations, islice, pairwise
+from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,12 +15,12 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 from ..arrays import ArrayFolder, save_array
 from ..columns import TextColumn, read_chunks
 from ..progress import say, show_progress
-from ..ragged import KeyTable, count_offsets, find_places, list_owners, make_offsets
+from ..ragged import KeyTable, find_places, list_owners, make_offsets
 from .classes import learn_classes
 from .derived import list_adjectives, read_list
-from .languages import ENGLISH, ENGLISH_CODES, Language, get_reader, join_phrases
+from .languages import ENGLISH, ENGLISH_CODES, Language, as_hashes, get_reader, join_phrases
 from .said import SaidTable
-from .scan import Reading, list_words, read_content, scan, scan_names
+from .scan import Reading, is_among, join_columns, list_words, read_content, scan, scan_names, sum_hashes
 from .trust import INSIDE, WAYS, compute_trust, find_word_acronyms
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ ANY_ABNORMALITY = np.uint64(hash_string("any abnormality"))
 # "hand and foot deformities", "deformities of hand and foot": words of each part, and items of a list.
 MOST_JOINED, MOST_ITEMS = 3, 4
 _SIZES = np.indices((MOST_JOINED,) * 3).reshape(3, 1, -1) + 1
+_ZERO = np.uint64(0)
+_NO_KEYS = np.empty(0, dtype=np.uint64)
 # How other words stand for a name: synonyms, what is derived from it, and what people say.
 OTHERS, SAID = ("classes", "derived"), "said"
 # The most words of a name with idle words inside ("pain in his left knee"), and the most of these.
@@ -47,6 +49,7 @@ MOST_AROUND, MOST_IDLE = 5, 4
 
 # Tells for each key whether a table may have it.
 KeyFilter = Callable[[np.ndarray], np.ndarray]
+Bag = tuple[int, ...]  # the hashes of words
 
 
 class Found(NamedTuple):
@@ -84,15 +87,16 @@ class BagTable(NamedTuple):
     def of(cls, terminology: Terminology, language: Language = ENGLISH, said: SaidTable | None = None) -> BagTable:
         """Make the table of a terminology, with the lists that come with the package for a language, and with phrases
         that people say."""
-        names, kept = terminology.names, list_canonical_words(terminology)
-        lists, of_names = read_lists(language), read_names(names["name"], language)
-        words = _read_english(names, of_names)
-        trust, acronyms = compute_trust(terminology, *words), find_word_acronyms(terminology, *words)
+        names = terminology.names["name"]
+        of_names = read_names(names, language)
+        words = _read_english(terminology.names, of_names)
+        trust = compute_trust(terminology, *words)
+        acronyms = find_word_acronyms(terminology, *words)
         # What is rather an ordinary word than a name may be derived from one: "wheezes".
         is_name = trust > 0
         is_name[acronyms] = True
-        concept = terminology.name_concept
-        table = cls.build(names["name"], concept, *lists, kept, language, of_names, is_name, said)
+        lists = *read_lists(language), list_canonical_words(terminology)
+        table = cls.build(names, terminology.name_concept, *lists, language, of_names, is_name, said)
         return table._replace(trust=trust, acronyms=acronyms)
 
     @classmethod
@@ -114,19 +118,31 @@ class BagTable(NamedTuple):
         concepts have in their names."""
         of_names = of_names or read_names(names, language)
         spell = make_speller(names, of_names)
-        given = pairs, read_list("different_words", language)
-        members, classes = learn_classes(of_names.hashes, of_names.reading, concept[of_names.name], spell, *given)
+        different = read_list("different_words", language)
+        of_concept = concept[of_names.name]
+        members, classes = learn_classes(of_names.hashes, of_names.reading, of_concept, spell, pairs, different)
         generic = _find_generic(of_names, concept, canonical_names)
         _say_dropped(generic, of_names, spell)
         others = _find_others(names, concept, _index_bags(of_names, concept), synonyms, derived, language, is_name)
-        rows = np.array([row for row, _, _ in others], dtype=np.uint32)
-        offsets = make_offsets([len(words) for _, words, _ in others])
-        words = np.array([word for _, words, _ in others for word in words], dtype=np.uint64)
-        is_derived = np.array([is_derived for *_, is_derived in others], dtype=bool)
-        none, vocabulary = np.empty(0, dtype=np.uint64), np.unique(of_names.hashes)
-        trust, acronyms = np.empty(0, dtype=np.float32), np.empty(0, dtype=np.uint32)
-        of_words = members, classes, vocabulary, generic, rows, offsets, words, is_derived
-        table = cls(language, said or SaidTable.empty(), none, none, none, *of_words, trust, acronyms)
+        other_rows, bags, is_derived = zip(*others, strict=True) if others else ((), (), ())
+        rows = np.array(other_rows, dtype=np.uint32)
+        offsets = make_offsets([*map(len, bags)])
+        words = as_hashes(chain.from_iterable(bags))
+        table = cls(
+            language,
+            said or SaidTable.empty(),
+            *(_NO_KEYS, _NO_KEYS, _NO_KEYS),
+            members,
+            classes,
+            np.unique(of_names.hashes),
+            generic,
+            rows,
+            offsets,
+            words,
+            np.array(is_derived, dtype=bool),
+            trust=np.empty(0, dtype=np.float32),
+            acronyms=np.empty(0, dtype=np.uint32),
+        )
         return table._with_keys(of_names.extended(words, list_owners(offsets), rows))
 
     @property
@@ -136,31 +152,32 @@ class BagTable(NamedTuple):
     def _with_keys(self, readings: NameReadings) -> BagTable:
         """Make the table with the keys of readings. One with a word for an abnormality has a second, loose key."""
         classes = self.classify(readings.hashes)
-        keys, n_words = readings.add_up(classes), readings.n_words
-        is_kept = (n_words > 0) & (n_words <= self._most_words)
-        is_any = find_places(self.language.abnormal, readings.hashes) >= 0
-        has_one = np.bincount(readings.reading[is_any], minlength=len(keys)) == 1
-        place = np.flatnonzero(is_any & (has_one & is_kept & (n_words > 1))[readings.reading])
-        of_place = readings.reading[place]
-        loose_keys = keys[of_place] - classes[place] + ANY_ABNORMALITY
-        rows = readings.name[np.concatenate([np.flatnonzero(is_kept), of_place])]
-        keys = np.concatenate([keys[is_kept], loose_keys])
-        of_said = self._list_said(keys)
-        keys, rows = (np.concatenate(pair) for pair in zip((keys, rows), of_said, strict=True))
-        table = KeyTable.make(keys, rows)
+        sums = readings.add_up(classes)
+        n_words = readings.n_words
+        is_short = (n_words > 0) & (n_words <= self._most_words)
+        is_any = is_among(readings.hashes, self.language.abnormal)
+        is_loose = np.bincount(readings.reading[is_any], minlength=len(sums)) == 1
+        is_loose &= is_short & (n_words > 1)
+        places = np.flatnonzero(is_any & is_loose[readings.reading])
+        loose = readings.reading[places]
+        loose_keys = sums[loose] - classes[places] + ANY_ABNORMALITY
+        keys = np.concatenate([sums[is_short], loose_keys])
+        of_phrases, phrase_rows = self._list_said(keys)
+        rows = np.concatenate([readings.name[is_short], readings.name[loose], phrase_rows])
+        table = KeyTable.make(np.concatenate([keys, of_phrases]), rows)
         return self._replace(**table._asdict())
 
     def _list_said(self, names: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """List the keys of phrases and the rows of their names, but for phrases that are a name without idle words."""
-        said, known = self.said.bags, np.unique(names)
-        keys, without_idle = np.zeros((2, len(said.rows)), dtype=np.uint64)
-        owner, classes = list_owners(said.offsets), self.classify(said.words)
-        np.add.at(keys, owner, classes)
-        is_idle = find_places(self.language.idle_hashes, said.words) >= 0
-        np.add.at(without_idle, owner[~is_idle], classes[~is_idle])
-        is_new = (find_places(known, keys) < 0) & (find_places(known, without_idle) < 0)
-        is_new &= np.diff(said.offsets) <= self._most_words
-        return keys[is_new], said.rows[is_new].astype(np.int64)
+        phrases = self.said.bags
+        owners = list_owners(phrases.offsets)
+        classes = self.classify(phrases.words)
+        keys = sum_hashes(classes, owners, len(phrases.rows))
+        is_idle = is_among(phrases.words, self.language.idle_hashes)
+        without_idle = keys - sum_hashes(classes[is_idle], owners[is_idle], len(keys))
+        is_name = np.isin(keys, names) | np.isin(without_idle, names)
+        is_new = ~is_name & (np.diff(phrases.offsets) <= self._most_words)
+        return keys[is_new], phrases.rows[is_new].astype(np.int64)
 
     def to_disk(self, folder: Path) -> None:
         """Save to a folder that has more."""
@@ -170,13 +187,13 @@ class BagTable(NamedTuple):
     @classmethod
     def from_disk(cls, arrays: ArrayFolder, n_names: int, language: Language, said: SaidTable) -> BagTable:
         """Load what `to_disk` saved, for a terminology of so many names."""
-        table = arrays.read_keys("bag", n_names)
-        members, other_words = arrays.read_sorted("bag_members", np.uint64), arrays.read("bag_other_words", np.uint64)
+        members = arrays.read_sorted("bag_members", np.uint64)
+        other_words = arrays.read("bag_other_words", np.uint64)
         other_rows = arrays.read_rows("bag_other_rows", n_names, np.uint32)
         return cls(
             language,
             said,
-            *table,
+            *arrays.read_keys("bag", n_names),
             members=members,
             classes=arrays.read("bag_classes", np.uint64, shape=members.shape),
             vocabulary=arrays.read_sorted("bag_vocabulary", np.uint64),
@@ -197,20 +214,19 @@ class BagTable(NamedTuple):
         """Return the names of an entry."""
         return self.rows[self.offsets[entry] : self.offsets[entry + 1]]
 
-    def list_others(self, rows: Sequence[int]) -> Iterator[tuple[int, tuple[int, ...], tuple[int, int], str]]:
+    def list_others(self, rows: Sequence[int]) -> Iterator[tuple[int, Bag, tuple[int, int], str]]:
         """List other words for names: the row of each one's name, the words, their links and joins, and how they stand
         for it."""
         places = np.flatnonzero(np.isin(self.other_rows, np.array(rows, dtype=np.uint32)))
         for place, row in zip(places.tolist(), self.other_rows[places].tolist(), strict=True):
-            start, end = self.other_offsets[place : place + 2].tolist()
-            yield row, tuple(self.other_words[start:end].tolist()), (0, 0), OTHERS[int(self.other_is_derived[place])]
-        said = self.said.bags
+            words = _take_bag(self.other_words, self.other_offsets, place)
+            yield row, words, (0, 0), OTHERS[int(self.other_is_derived[place])]
+        phrases = self.said.bags
         for row in rows:
-            start, end = np.searchsorted(said.rows, (row, row + 1)).tolist()
+            start, end = np.searchsorted(phrases.rows, (row, row + 1)).tolist()
             for place in range(start, end):
-                words = said.words[said.offsets[place] : said.offsets[place + 1]].tolist()
-                n_links, n_joins = said.crossed[place].tolist()
-                yield row, tuple(words), (n_links, n_joins), SAID
+                n_links, n_joins = phrases.crossed[place].tolist()
+                yield row, _take_bag(phrases.words, phrases.offsets, place), (n_links, n_joins), SAID
 
     def find_trusted(self, least: float) -> np.ndarray:
         """Find the names that probably mean their concepts in a text, and those that count only in capitals: bool."""
@@ -221,7 +237,8 @@ class BagTable(NamedTuple):
     def judge(self, row: int, how: str, *, is_inside: bool) -> float:
         """Judge how probable it is that words mean the concept of a name, given how this was found, and whether it is
         inside a longer phrase."""
-        return float(1 / (1 + np.exp(-(float(self.trust[row]) + WAYS[how] + INSIDE * is_inside))))
+        logit = float(self.trust[row]) + WAYS[how] + INSIDE * is_inside
+        return float(1 / (1 + np.exp(-logit)))
 
     def classify(self, hashes: np.ndarray) -> np.ndarray:
         """Put the word that stands for its class in place of each word."""
@@ -231,94 +248,115 @@ class BagTable(NamedTuple):
     def find(self, reading: Reading, may_be: KeyFilter) -> Found:
         """Find the bags of names in a text: in one piece, or in two beside "and" and "or"; and with idle words inside,
         which are left out."""
-        whole = [_list_windows(reading, self._most_words), *_list_joined(reading, np.arange(len(reading.hashes)))]
-        classes, is_any = self.classify(reading.hashes), find_places(self.language.abnormal, reading.hashes) >= 0
-        found = self._look_up(classes, is_any, np.concatenate(whole, axis=1), may_be)
-        kept = np.flatnonzero(find_places(self.language.idle_hashes, reading.hashes) < 0)
-        rest = Reading(*(column[kept] for column in reading))
-        windows = np.concatenate([_list_gaps(rest, kept), *_list_joined(rest, kept)], axis=1)
-        first, last = kept[windows[0]], kept[windows[3] - 1]
-        n_idle = last - first - (windows[3] - 1 - windows[0])
-        few = windows[:, (n_idle > 0) & (n_idle <= MOST_IDLE)]
-        gaps = self._look_up(classes[kept], is_any[kept], few, may_be)
-        end, until = kept[gaps.end - 1] + 1, kept[gaps.until - 1] + 1
-        then = np.where(gaps.then < gaps.until, kept[np.minimum(gaps.then, len(kept) - 1)], until)
-        gaps = Found(kept[gaps.start], end, then, until, gaps.entry, gaps.is_loose, ~gaps.has_gap)
-        return Found(*map(np.concatenate, zip(found, gaps, strict=True)))
+        classes = self.classify(reading.hashes)
+        windows = [_list_windows(reading, self._most_words), _list_joined(reading)]
+        whole = self._look_up(reading, classes, np.concatenate(windows, axis=1), may_be)
+        gaps = self._find_gaps(reading, classes, may_be)
+        return Found(*join_columns([whole, gaps]))
 
-    def _look_up(self, classes: np.ndarray, is_any: np.ndarray, windows: np.ndarray, may_be: KeyFilter) -> Found:
+    def _find_gaps(self, reading: Reading, classes: np.ndarray, may_be: KeyFilter) -> Found:
+        """Find the bags of names with idle words inside."""
+        places = np.flatnonzero(~is_among(reading.hashes, self.language.idle_hashes))
+        rest = Reading(*(column[places] for column in reading))
+        windows = np.concatenate([_list_gaps(rest, places), _list_joined(rest)], axis=1)
+        start, last = windows[0], windows[3] - 1
+        n_idle = places[last] - places[start] - (last - start)
+        windows = windows[:, (n_idle > 0) & (n_idle <= MOST_IDLE)]
+        gaps = self._look_up(rest, classes[places], windows, may_be)
+        # From places among the other words to those in the text.
+        until = places[gaps.until - 1] + 1
+        then = np.where(gaps.then < gaps.until, places[np.minimum(gaps.then, len(places) - 1)], until)
+        return gaps._replace(
+            start=places[gaps.start], end=places[gaps.end - 1] + 1, then=then, until=until, has_gap=~gaps.has_gap
+        )
+
+    def _look_up(self, reading: Reading, classes: np.ndarray, windows: np.ndarray, may_be: KeyFilter) -> Found:
         start, end, then, until = windows
-        sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(classes)])
+        sums = np.append(_ZERO, np.cumsum(classes))
         keys = sums[end] - sums[start] + sums[until] - sums[then]
         head = start if self.language.head_first else until - 1
+        is_any = is_among(reading.hashes, self.language.abnormal)
         loose = np.flatnonzero(is_any[head] & (until - then + end - start > 1))
-        places = np.concatenate([np.arange(len(keys)), loose])
-        keys = np.concatenate([keys, keys[loose] - classes[head[loose]] + ANY_ABNORMALITY])
+        loose_keys = keys[loose] - classes[head[loose]] + ANY_ABNORMALITY
+        keys = np.concatenate([keys, loose_keys])
         hits = np.flatnonzero(may_be(keys))
-        entry = find_places(self.keys, keys[hits])
-        hits, entry = hits[entry >= 0], entry[entry >= 0]
-        at = places[hits]
-        return Found(start[at], end[at], then[at], until[at], entry, hits >= len(start), np.zeros(len(at), dtype=bool))
+        entries = find_places(self.keys, keys[hits])
+        hits = hits[entries >= 0]
+        numbers = np.append(np.arange(len(start)), loose)[hits]
+        is_loose = hits >= len(start)
+        has_gap = np.zeros(len(hits), dtype=bool)
+        return Found._make((*windows[:, numbers], entries[entries >= 0], is_loose, has_gap))
+
+
+def _take_bag(words: np.ndarray, offsets: np.ndarray, place: int) -> Bag:
+    return tuple(words[offsets[place] : offsets[place + 1]].tolist())
 
 
 def make_key_filter(keys: np.ndarray) -> KeyFilter:
     """Make a function that tells these keys from most others by their first bits."""
     bits = max(len(keys).bit_length() + 4, 8)
-    shift, known = np.uint64(64 - bits), np.zeros(1 << bits, dtype=bool)
-    known[keys >> shift] = True
-    return lambda wanted: known[wanted >> shift]
+    shift = np.uint64(64 - bits)
+    is_first = np.zeros(1 << bits, dtype=bool)
+    is_first[keys >> shift] = True
+    return lambda others: is_first[others >> shift]
 
 
-def _list_windows(reading: Reading, most: int) -> tuple[np.ndarray, ...]:
+# Windows have four rows, as `Found`: `start`, `end`, `then` and `until`.
+
+
+def _list_windows(reading: Reading, most: int) -> np.ndarray:
     n = len(reading.hashes)
     starts = np.tile(np.arange(n), most)
-    ends = starts + np.repeat(np.arange(1, most + 1), n)
-    starts, ends = starts[ends <= n], ends[ends <= n]
-    is_whole = reading.segment[starts] == reading.segment[ends - 1]
-    starts, ends = starts[is_whole], ends[is_whole]
-    return starts, ends, ends, ends
+    ends = starts + np.repeat(np.arange(most) + 1, n)
+    return _list_whole_windows(starts[ends <= n], ends[ends <= n], reading.segment)
 
 
-def _list_gaps(reading: Reading, kept: np.ndarray) -> tuple[np.ndarray, ...]:
-    """List windows of words that idle words stood between; `kept` has the places that the words have in the text."""
-    behind = np.flatnonzero(np.diff(kept) > 1) + 1
+def _list_gaps(reading: Reading, places: np.ndarray) -> np.ndarray:
+    """List windows of words that idle words stood between; `places` are those of the words in the text."""
+    behind = np.flatnonzero(np.diff(places) > 1) + 1
     before, after = np.indices((MOST_AROUND - 1,) * 2).reshape(2, 1, -1) + 1
-    starts, ends = behind[:, None] - before, behind[:, None] + after
-    fits = (starts >= 0) & (ends <= len(kept)) & (before + after <= MOST_AROUND)
-    starts, ends = starts[fits], ends[fits]
-    fits = (reading.segment[starts] == reading.segment[ends - 1]) & (reading.links[starts] == reading.links[ends - 1])
-    starts, ends = starts[fits], ends[fits]
-    return starts, ends, ends, ends
+    starts = behind[:, None] - before
+    ends = behind[:, None] + after
+    fits = (starts >= 0) & (ends <= len(places)) & (before + after <= MOST_AROUND)
+    return _list_whole_windows(starts[fits], ends[fits], reading.segment, reading.links)
 
 
-def _list_joined(reading: Reading, kept: np.ndarray) -> list[tuple[np.ndarray, ...]]:
-    """List "A C" of "A, B and D C", and "C B" of "C of A, B and D", in as many words as there may be. `kept` has the
-    places that the words have in the text."""
+def _list_whole_windows(starts: np.ndarray, ends: np.ndarray, *columns: np.ndarray) -> np.ndarray:
+    """List windows of one piece that nothing of some columns of a reading stands in."""
+    for column in columns:
+        is_whole = column[starts] == column[ends - 1]
+        starts, ends = starts[is_whole], ends[is_whole]
+    return np.stack([starts, ends, ends, ends])
+
+
+def _list_joined(reading: Reading) -> np.ndarray:
+    """List "A C" of "A, B and D C", and "C B" of "C of A, B and D", in as many words as there may be."""
     lists = _list_items(reading)
     if not lists:
-        return []
-    skipped, n = reading.skipped, len(reading.hashes)
+        return np.empty((4, 0), dtype=np.int64)
     a, b, c = _SIZES
     # The first words of the first item but one, of any of the others, and of the last one.
-    second, here, last = np.array([(items[0], item, items[-1]) for items in lists for item in items]).T[:, :, None]
+    places = [(items[0], item, items[-1]) for items in lists for item in items]
+    second, here, last = np.array(places).T[:, :, None]
     before = np.stack(np.broadcast_arrays(here - a, here, last + b, last + b + c, last)).reshape(5, -1)
     behind = np.stack(np.broadcast_arrays(second - a - c, second - a, here, here + b, here)).reshape(5, -1)
-    behind = behind[:, behind[0] >= 0]
-    start, end, then, until, item = np.concatenate([before, behind], axis=1)
-    fits = (start >= 0) & (until <= n)
-    start, end, then, until, item = (part[fits] for part in (start, end, then, until, item))
+    windows = np.concatenate([before, behind], axis=1)
+    windows = windows[:, (windows[0] >= 0) & (windows[3] <= len(reading.hashes))]
+    start, end, then, until, item = windows
     fits = reading.segment[start] == reading.segment[until - 1]
-    for first, stop in ((start, end), (item, until)):
-        fits &= (reading.links[first] == reading.links[stop - 1]) & (skipped[first] == skipped[stop - 1])
-    return [(start[fits], end[fits], then[fits], until[fits])]
+    for column in (reading.links, reading.skipped):
+        fits &= column[start] == column[end - 1]
+        fits &= column[item] == column[until - 1]
+    return windows[:4, fits]
 
 
 def _list_items(reading: Reading) -> list[list[int]]:
     """List the items of each "A, B and C" but for the first: the places of their first words."""
     segment, links, joins, skipped = np.diff(reading[5:], axis=1)
     is_comma = (segment == 0) & (links > 0) & (joins == 0) & (skipped == 0)
+    is_join = (segment == 0) & (joins > 0) & (links <= joins + 1) & (skipped <= 1)
     lists = []
-    for place in (1 + np.flatnonzero((segment == 0) & (joins > 0) & (links <= joins + 1) & (skipped <= 1))).tolist():
+    for place in (1 + np.flatnonzero(is_join)).tolist():
         items = [place]
         for before in range(place - 1, max(place - MOST_ITEMS * MOST_JOINED, 0), -1):
             if items[0] - before > MOST_JOINED or segment[before - 1]:
@@ -354,19 +392,18 @@ class NameReadings(NamedTuple):
 
     def add_up(self, values: np.ndarray) -> np.ndarray:
         """Add up a value of each word for each reading, modulo 2^64."""
-        sums = np.zeros(len(self.name), dtype=np.uint64)
-        np.add.at(sums, self.reading, values)
-        return sums
+        return sum_hashes(values, self.reading, len(self.name))
 
     def extended(self, hashes: np.ndarray, reading: np.ndarray, name: np.ndarray) -> NameReadings:
         """Add more readings."""
         more = hashes, len(self.name) + reading, name
-        return NameReadings(self.language, *(np.concatenate(pair) for pair in zip(self[1:], more, strict=True)))
+        return NameReadings(self.language, *join_columns([self[1:], more]))
 
 
 def read_names(names: TextColumn, language: Language = ENGLISH) -> NameReadings:
     """Read the words of names."""
-    hashes, name = [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.int64)]
+    hashes = [_NO_KEYS]
+    name = [np.empty(0, dtype=np.int64)]
     n = 0
     for words, offsets in scan_names(names, language):
         content, owner = words.list_content(offsets)
@@ -377,8 +414,9 @@ def read_names(names: TextColumn, language: Language = ENGLISH) -> NameReadings:
     hyphened = _find_matching(names, "[-‐‑]")
     again, place = _read_rows(names, hyphened, np.unique(first.hashes), language)
     is_other = np.bincount(place, minlength=len(hyphened)) < first.n_words[hyphened]
-    kept = is_other[place]
-    both = first.extended(again[kept], (np.cumsum(is_other) - 1)[place[kept]], hyphened[is_other])
+    is_of_other = is_other[place]
+    numbers = np.cumsum(is_other) - 1
+    both = first.extended(again[is_of_other], numbers[place[is_of_other]], hyphened[is_other])
     closed = _find_matching(names, language.compound_starts)
     return both.extended(*_read_rows(names, closed, None, language, language.write_apart), closed)
 
@@ -396,16 +434,19 @@ def _read_english(names: Table, of_names: NameReadings) -> tuple[np.ndarray, np.
     return np.concatenate([words[is_other], again]), name, has_levels
 
 
-def _index_bags(of_names: NameReadings, concept: np.ndarray) -> Callable[[tuple[int, ...]], list[int]]:
+def _index_bags(of_names: NameReadings, concept: np.ndarray) -> Callable[[Bag], list[int]]:
     """Make a function that lists the names with a bag of words as they are: the first one of each concept."""
-    sums, name = of_names.add_up(of_names.hashes), of_names.name
+    sums = of_names.add_up(of_names.hashes)
+    name = of_names.name
     order = np.lexsort((-name, concept[name], sums))
-    sums, rows = sums[order], name[order]
+    sums = sums[order]
+    ordered = name[order]
 
-    def list_rows(words: tuple[int, ...]) -> list[int]:
+    def list_rows(words: Bag) -> list[int]:
         key = np.uint64(sum(words) % (1 << 64))
-        found = rows[np.searchsorted(sums, key) : np.searchsorted(sums, key, side="right")]
-        return [*dict(zip(concept[found].tolist(), found.tolist(), strict=True)).values()]
+        start, end = (np.searchsorted(sums, key, side=side) for side in ("left", "right"))
+        rows = ordered[start:end]
+        return [*dict(zip(concept[rows].tolist(), rows.tolist(), strict=True)).values()]
 
     return list_rows
 
@@ -413,47 +454,56 @@ def _index_bags(of_names: NameReadings, concept: np.ndarray) -> Callable[[tuple[
 def _find_others(
     names: TextColumn,
     concept: np.ndarray,
-    list_rows: Callable[[tuple[int, ...]], list[int]],
+    list_rows: Callable[[Bag], list[int]],
     synonyms: Iterable[Sequence[str]],
     derived: Iterable[Sequence[str]],
     language: Language,
     is_name: np.ndarray | None = None,
-) -> list[tuple[int, tuple[int, ...], bool]]:
+) -> list[tuple[int, Bag, bool]]:
     """Find other words for names, unless these words are a name: synonyms, and what is derived from names. The names
     that a terminology has of a group of synonyms must be of one concept."""
-    nouns = _find_matching(names, f"(?i)^[a-z]{{2,}}(?:{join_phrases(language.adjectives)})$").tolist()
-    adjectives = ((names[row], *list_adjectives(names[row], language)) for row in nouns)
-    headless, heads = join_phrases(language.headless.split()), join_phrases(language.short_heads)
-    with_head = _find_matching(names, rf"(?i)\b(?!(?:{headless})\b)[\w-]+(?:{heads})$").tolist()
-    without_head = ((names[row], names[row].rpartition(" ")[0]) for row in with_head)
-    from_names: dict[tuple[int, ...], list[int]] = {}
-    for name, *others in _hash_groups([*derived, *adjectives, *without_head], language):
+    rows_of: dict[Bag, list[int]] = {}
+    for name, *others in _hash_groups([*derived, *_derive(names, language)], language):
         for words in others:
-            from_names[words] = from_names.get(words) or list_rows(name)
-    of_groups: dict[tuple[int, ...], set[int]] = defaultdict(set)
+            rows_of[words] = rows_of.get(words) or list_rows(name)
+    of_groups: dict[Bag, set[int]] = defaultdict(set)
     for bags in _hash_groups([*synonyms], language):
         rows = {rows[0] for rows in map(list_rows, bags) if len(rows) == 1}
         if len({concept[row] for row in rows}) == 1:
             for words in bags:
                 of_groups[words].add(min(rows))
     same = {words: [min(rows)] for words, rows in of_groups.items() if len({concept[row] for row in rows}) == 1}
-    return sorted(
-        (row, words, words not in same)
-        for words, rows in {**from_names, **same}.items()
-        if not any(is_name is None or is_name[row] for row in list_rows(words))
-        for row in rows
-    )
+    rows_of.update(same)
+
+    def is_free(words: Bag) -> bool:
+        return not any(is_name is None or is_name[row] for row in list_rows(words))
+
+    return sorted((row, words, words not in same) for words in filter(is_free, rows_of) for row in rows_of[words])
 
 
-def _hash_groups(groups: Sequence[Sequence[str]], language: Language) -> Iterator[list[tuple[int, ...]]]:
+def _derive(names: TextColumn, language: Language) -> Iterator[Sequence[str]]:
+    """List names with their adjectives, and names with what is left without their last word."""
+    for name in _list_matching(names, f"(?i)^[a-z]{{2,}}(?:{join_phrases(language.adjectives)})$"):
+        yield name, *list_adjectives(name, language)
+    headless = join_phrases(language.headless.split())
+    heads = join_phrases(language.short_heads)
+    for name in _list_matching(names, rf"(?i)\b(?!(?:{headless})\b)[\w-]+(?:{heads})$"):
+        yield name, name.rpartition(" ")[0]
+
+
+def _list_matching(names: TextColumn, pattern: str) -> list[str]:
+    texts: list[str] = names[_find_matching(names, pattern)].to_list()
+    return texts
+
+
+def _hash_groups(groups: Sequence[Sequence[str]], language: Language) -> Iterator[list[Bag]]:
     """Hash the words of each text of some groups."""
     texts = [*chain.from_iterable(groups)]
     hashes, place = read_content(texts, None, language)
-    offsets = count_offsets(place, len(texts)).tolist()
-    words = hashes.tolist()
-    bags = iter([tuple(words[start:end]) for start, end in pairwise(offsets)])
+    words = iter(hashes.tolist())
+    sizes = iter(np.bincount(place, minlength=len(texts)).tolist())
     for group in groups:
-        yield [*islice(bags, len(group))]
+        yield [tuple(islice(words, next(sizes))) for _ in group]
 
 
 def make_speller(names: TextColumn, of_names: NameReadings) -> Callable[[int], str]:
@@ -485,7 +535,8 @@ def _read_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Read names by their rows: the hashes of words, and the place of each one's name among the rows. `write` says how
     they are written."""
-    hashes, of_name = [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.int64)]
+    hashes = [_NO_KEYS]
+    of_name = [np.empty(0, dtype=np.int64)]
     with show_progress(total=len(rows), description="Joining the words of names", unit="names") as progress:
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
@@ -499,18 +550,20 @@ def _read_rows(
 
 def _find_generic(of_names: NameReadings, concept: np.ndarray, canonical_names: Iterable[str]) -> np.ndarray:
     language = of_names.language
-    hashes, concept = of_names.hashes, concept[of_names.name[of_names.reading]]
+    hashes = of_names.hashes
+    concept = concept[of_names.name[of_names.reading]]
+    n_concepts = concept.max(initial=0) + 1
     order = np.lexsort((concept, hashes))
-    hashes, concept = hashes[order], concept[order]
-    is_new = (np.diff(hashes, prepend=0) > 0) | (np.diff(concept, prepend=-1) != 0)
+    hashes = hashes[order]
+    is_new = (np.diff(hashes, prepend=0) > 0) | (np.diff(concept[order], prepend=-1) != 0)
     distinct, n = np.unique(hashes[is_new], return_counts=True)
     kinds = {hash_ for word in language.kinds.split() for hash_ in get_reader(language)(word).hashes}
-    is_kind = np.isin(distinct, np.array([*kinds], dtype=np.uint64))
-    frequent = distinct[n >= np.where(is_kind, 1, GENERIC_SHARE * (concept.max(initial=0) + 1)).clip(LEAST_GENERIC)]
+    is_kind = np.isin(distinct, as_hashes(kinds))
+    least = np.where(is_kind, 1, GENERIC_SHARE * n_concepts).clip(LEAST_GENERIC)
     (of_canonical,) = _hash_groups([[*canonical_names]], language)
-    kept = {words[0] for words in of_canonical if len(words) == 1} - kinds
-    generic: np.ndarray = frequent[~np.isin(frequent, np.array([*kept], dtype=np.uint64))]
-    return generic
+    names = {words[0] for words in of_canonical if len(words) == 1} - kinds
+    is_name = np.isin(distinct, as_hashes(names))
+    return np.asarray(distinct[(n >= least) & ~is_name])
 
 
 def _say_dropped(generic: np.ndarray, of_names: NameReadings, spell: Callable[[int], str]) -> None:

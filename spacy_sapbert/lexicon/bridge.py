@@ -24,8 +24,8 @@ from ..text import CACHED
 from .bags import ANY_ABNORMALITY
 from .contradictions import collect_words, contradicts
 from .derived import read_list
-from .languages import ENGLISH, Language
-from .scan import read_content
+from .languages import ENGLISH, Language, as_hashes
+from .scan import is_among, read_content, sum_hashes
 
 if TYPE_CHECKING:
     from ..terminology.table import Terminology
@@ -59,12 +59,11 @@ class Bridge:
     def list_clusters(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """List the concepts that have a name with each key, and the offsets of those of each."""
         short = (keys >> SHIFT).astype(np.uint32)
-        first = find_places(self.keys, short)
+        starts = np.searchsorted(self.keys, short)
+        ends = np.searchsorted(self.keys, short, side="right")
         # A text without words has the key 0.
-        found, n = (first >= 0) & (keys > 0), np.zeros(len(keys), dtype=np.int64)
-        n[found] = np.searchsorted(self.keys, short[found], side="right") - first[found]
-        offsets = make_offsets(n)
-        places = np.arange(offsets[-1]) + (first - offsets[:-1])[list_owners(offsets)]
+        offsets = make_offsets(np.where(keys > 0, ends - starts, 0))
+        places = np.arange(offsets[-1]) + (starts - offsets[:-1])[list_owners(offsets)]
         return self.clusters[places], offsets
 
     def contradicts(self, mention: str, name: str, language: Language = ENGLISH) -> bool:
@@ -72,8 +71,10 @@ class Bridge:
         where these words are known."""
         if contradicts(mention, name, language):
             return True
-        words, others = collect_words(mention), collect_words(name)
-        ours, theirs = words - others, others - words
+        words = collect_words(mention)
+        others = collect_words(name)
+        ours = words - others
+        theirs = others - words
         is_one = language.has_contrasts and len(ours) == len(theirs) == 1 < len(words)
         return is_one and self.tells_apart(*ours, *theirs)
 
@@ -81,9 +82,9 @@ class Bridge:
         """Check if a name means another concept once the first word is replaced by the second."""
         contrasting, same = self._words
         words = _shorten(first), _shorten(second)
-        return (
-            contrasting.issuperset(words) and pair_words(*words) not in same and _classify(first) != _classify(second)
-        )
+        if not contrasting.issuperset(words) or pair_words(*words) in same:
+            return False
+        return _classify(first) != _classify(second)
 
     @kept_property
     def _words(self) -> tuple[frozenset[int], frozenset[int]]:
@@ -126,14 +127,13 @@ def make_keys(texts: Sequence[str]) -> np.ndarray:
 def sum_words(hashes: np.ndarray, place: np.ndarray, n: int) -> np.ndarray:
     """Make the keys of `n` texts that have been read, given the hashes of words and the text that each is of."""
     words, classes = _get_classes()
-    known = find_places(words, hashes)
-    of_words = np.where(known >= 0, classes[known], hashes)
-    is_any = find_places(ENGLISH.abnormal, hashes) >= 0
-    n_any, n_words = (np.bincount(place[which], minlength=n) for which in (is_any, slice(None)))
-    of_words[is_any & ((n_any == 1) & (n_words > 1))[place]] = ANY_ABNORMALITY
-    keys = np.zeros(n, dtype=np.uint64)
-    np.add.at(keys, place, of_words)
-    return keys
+    places = find_places(words, hashes)
+    values = np.where(places >= 0, classes[places], hashes)
+    is_any = is_among(hashes, ENGLISH.abnormal)
+    has_one = np.bincount(place[is_any], minlength=n) == 1
+    has_others = np.bincount(place, minlength=n) > 1
+    values[is_any & (has_one & has_others)[place]] = ANY_ABNORMALITY
+    return sum_hashes(values, place, n)
 
 
 @lru_cache(CACHED)
@@ -158,13 +158,14 @@ class BridgedTerminology:
     before they are saved."""
 
     def __init__(self, terminology: Terminology, *made: np.ndarray, language: Language = ENGLISH) -> None:
-        self._terminology, n = terminology, len(terminology)
-        columns = terminology.names["name"], *(terminology.concepts[key] for key in ("canonical_name", "types"))
-        self._names, self._canonical_names, self._types = map(ColumnReader, columns)
+        self._terminology = terminology
+        self._names = ColumnReader(terminology.names["name"])
+        self._canonical_names = ColumnReader(terminology.concepts["canonical_name"])
+        self._types = ColumnReader(terminology.concepts["types"])
         # The keys of names, and for each concept the key of its canonical name and the number of the thing that it is.
-        shapes = (terminology.n_names,), (n, 2)
+        shapes = terminology.n_names, (len(terminology), 2)
         self._keys, self._concepts = made or tuple(np.zeros(shape, dtype=np.uint64) for shape in shapes)
-        self._is_read = np.full(n, bool(made))
+        self._is_read = np.full(len(terminology), bool(made))
         self.language = language
 
     @kept_property
@@ -188,8 +189,9 @@ class BridgedTerminology:
             return
         rows, _ = take_lists(self._terminology.name_offsets, missing)
         keys = make_keys([*self._canonical_names.list(missing), *self._names.list(rows)])
-        canonical, self._keys[rows] = keys[: len(missing)], keys[len(missing) :]
-        kinds = np.array([hash_string(find_kind(types)) for types in self._types.list(missing)], dtype=np.uint64)
+        canonical = keys[: len(missing)]
+        self._keys[rows] = keys[len(missing) :]
+        kinds = as_hashes(hash_string(find_kind(types)) for types in self._types.list(missing))
         things = np.where(canonical > 0, (canonical + kinds) & MOST, missing.astype(np.uint64))
         self._concepts[missing] = np.stack([canonical, things], axis=1)
         # Threads may read the same ones; what they write is equal.
@@ -200,25 +202,37 @@ class BridgedTerminology:
         concepts, place = np.unique(concept, return_inverse=True)
         self._read(concepts)
         rows, offsets = take_lists(self._terminology.name_offsets, concepts)
-        (canonical, things), keys, numbers = self._concepts[concepts].T, self._keys[rows], np.arange(len(concepts))
-        # How many names of each concept are of each concept of the bridge. The canonical name counts twice.
-        clusters, of_name = self.bridge.list_clusters(np.concatenate([canonical, keys]))
-        owners = np.concatenate([numbers, list_owners(offsets)])[list_owners(of_name)]
-        pairs, votes = np.unique(owners << PAIR | clusters, return_counts=True)
-        most = np.zeros(len(concepts), dtype=np.int64)
-        np.maximum.at(most, pairs >> PAIR, votes)
-        # It is those that most of its names are of.
-        pairs = pairs[2 * votes >= most[pairs >> PAIR]]
-        owners, clusters = pairs >> PAIR, pairs & ((1 << PAIR) - 1)
+        canonical, things = self._concepts[concepts].T
+        keys = self._keys[rows]
+        clusters, of_clusters = self._find_clusters(canonical, keys, offsets)
         sizes = np.zeros(len(concepts))
-        np.maximum.at(sizes, owners, self.bridge.sizes[clusters])
-        wanted = mention_keys[mention]
+        np.maximum.at(sizes, list_owners(of_clusters), self.bridge.sizes[clusters])
+        mention_key = mention_keys[mention]
         names, of_pair = take_lists(offsets, place)
-        n_named = sum_lists(keys[names] == np.repeat(wanted, np.diff(of_pair)), of_pair) + (canonical[place] == wanted)
-        known, of_mention = self.bridge.list_clusters(mention_keys)
-        known = np.unique(list_owners(of_mention) << PAIR | known)
-        rows, of_pair = take_lists(count_offsets(owners, len(concepts)), place)
-        asked = np.repeat(mention, np.diff(of_pair)) << PAIR | clusters[rows]
-        n_bridged = sum_lists(find_places(known, asked) >= 0, of_pair)
-        is_named = (n_named > 0) & (wanted > 0)
-        return Consulted(np.log1p(sizes)[place], things.astype(np.int64)[place], is_named, n_bridged > 0)
+        has_key = keys[names] == np.repeat(mention_key, np.diff(of_pair))
+        is_named = (sum_lists(has_key, of_pair) > 0) | (canonical[place] == mention_key)
+        of_mentions, of_mention = self.bridge.list_clusters(mention_keys)
+        pairs = np.unique(list_owners(of_mention) << PAIR | of_mentions)
+        numbers, of_pair = take_lists(of_clusters, place)
+        is_bridged = is_among(np.repeat(mention, np.diff(of_pair)) << PAIR | clusters[numbers], pairs)
+        return Consulted(
+            sizes=np.log1p(sizes)[place],
+            things=things.astype(np.int64)[place],
+            is_named=is_named & (mention_key > 0),
+            is_bridged=sum_lists(is_bridged, of_pair) > 0,
+        )
+
+    def _find_clusters(
+        self, canonical: np.ndarray, keys: np.ndarray, offsets: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Find what concepts are in the bridge, by the keys of their names: the concepts of the bridge that most of
+        their names are of, and the offsets of those of each."""
+        n = len(canonical)
+        clusters, of_name = self.bridge.list_clusters(np.concatenate([canonical, keys]))
+        # The canonical name counts twice.
+        owners = np.concatenate([np.arange(n), list_owners(offsets)])[list_owners(of_name)]
+        pairs, votes = np.unique(owners << PAIR | clusters, return_counts=True)
+        most = np.zeros(n, dtype=np.int64)
+        np.maximum.at(most, pairs >> PAIR, votes)
+        pairs = pairs[2 * votes >= most[pairs >> PAIR]]
+        return pairs & ((1 << PAIR) - 1), count_offsets(pairs >> PAIR, n)

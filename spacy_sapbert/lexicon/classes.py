@@ -10,6 +10,9 @@ from os.path import commonprefix
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
+from .languages import as_hashes
+from .scan import sum_hashes
+
 # The fewest and the most words of names that are compared; and the most names of a concept that may differ in one word.
 LENGTHS = (2, 8)
 MOST_ALTERNATIVES = 30
@@ -47,10 +50,9 @@ def learn_classes(
     for line in different:
         for pair in combinations(sorted(map(hash_string, line)), 2):
             pairs.pop(pair, None)
-    class_of = sorted(join_classes(pairs).items())
-    members = np.array([word for word, _ in class_of], dtype=np.uint64)
-    classes = np.array([number for _, number in class_of], dtype=np.uint64)
-    return members, classes
+    class_of = join_classes(pairs)
+    members = sorted(class_of)
+    return as_hashes(members), as_hashes(class_of[word] for word in members)
 
 
 def count_pairs(hashes: np.ndarray, name: np.ndarray, concept: np.ndarray) -> Counts:
@@ -76,8 +78,7 @@ def _list_contexts(hashes: np.ndarray, name: np.ndarray, concept: np.ndarray) ->
     """List the distinct words; and in columns the word, the concept and the context of each place, each once, sorted by
     context, concept and word."""
     lengths = np.bincount(name, minlength=len(concept))[name]
-    sums = np.zeros(len(concept), dtype=np.uint64)
-    np.add.at(sums, name, hashes)
+    sums = sum_hashes(hashes, name, len(concept))
     is_used = (lengths >= LENGTHS[0]) & (lengths <= LENGTHS[1])
     name = name[is_used]
     hashes = hashes[is_used]

@@ -34,8 +34,8 @@ def hash_lists() -> str:
 
 def list_adjectives(noun: str, language: Language = ENGLISH) -> list[str]:
     """List the adjectives of a name of one word."""
-    adjectives, others = _replace_ending(noun.lower(), language.adjectives.items()), language.other_meanings.split()
-    return [word for word in adjectives if word not in others]
+    adjectives = _replace_ending(noun.lower(), language.adjectives.items())
+    return [word for word in adjectives if word not in language.other_meanings.split()]
 
 
 def list_bases(text: str, language: Language = ENGLISH) -> list[str]:
@@ -44,7 +44,8 @@ def list_bases(text: str, language: Language = ENGLISH) -> list[str]:
     listed = [*_read_bases(language).get(words, ())]
     if len(words) != 1 or words[0] in language.other_meanings.split():
         return listed
-    return [*listed, *_replace_ending(words[0], ((made, noun) for noun, made in language.adjectives.items()))]
+    endings = ((adjective, noun) for noun, adjective in language.adjectives.items())
+    return [*listed, *_replace_ending(words[0], endings)]
 
 
 def _replace_ending(word: str, endings: Iterable[tuple[str, str]]) -> list[str]:

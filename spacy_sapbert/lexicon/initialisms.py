@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,12 +79,12 @@ def _fits(letters: str, words: Sequence[str]) -> bool:
             return False
     elif 2 * len(words) <= len(letters):
         return False
-    # How many letters can have been given after each word.
-    given = {0}
+    # How many letters the words so far may give.
+    counts = {0}
     for word in words:
-        after = {end for start in given for end in _give(letters, start, word)}
-        given = after | given if word in SMALL_WORDS else after
-    return len(letters) in given
+        after = {end for start in counts for end in _give(letters, start, word)}
+        counts = after | counts if word in SMALL_WORDS else after
+    return len(letters) in counts
 
 
 def _give(letters: str, start: int, word: str) -> Iterator[int]:
@@ -104,12 +105,11 @@ def find_acronyms(terminology: Terminology, concepts: np.ndarray) -> np.ndarray:
     for start in range(0, len(concepts), _CHUNK):
         part = concepts[start : start + _CHUNK]
         of_part, offsets = take_lists(terminology.name_offsets, part)
-        names, places = texts.list(of_part), of_part.tolist()
-        for begin, end in zip(offsets.tolist(), offsets[1:].tolist(), strict=False):
+        names = texts.list(of_part)
+        for begin, end in pairwise(offsets.tolist()):
             of_concept = names[begin:end]
-            rows += [
-                row for row, name in zip(places[begin:end], of_concept, strict=True) if _abbreviates(name, of_concept)
-            ]
+            short = [place for place in range(begin, end) if _abbreviates(names[place], of_concept)]
+            rows += of_part[short].tolist()
     return np.array(rows, dtype=np.int64)
 
 
@@ -117,12 +117,14 @@ def _abbreviates(name: str, names: Sequence[str]) -> bool:
     if len(name) not in SHORT_LENGTHS or not name.replace(" ", "").isascii():
         return False
     first, *others = name.split(" ")
-    if all(map(str.isdigit, others)) and (
-        (is_short_form(first) and _SYMBOL.match(name)) or _SMALL_SYMBOL.fullmatch(name)
-    ):
+    if all(map(str.isdigit, others)) and _is_symbol(name, first):
         return True
     capitals = name.upper()
     return any(len(other) > len(name) + 1 and is_initialism(capitals, other) for other in names)
+
+
+def _is_symbol(name: str, first: str) -> bool:
+    return bool((is_short_form(first) and _SYMBOL.match(name)) or _SMALL_SYMBOL.fullmatch(name))
 
 
 @lru_cache(CACHED)

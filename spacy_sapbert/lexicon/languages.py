@@ -202,7 +202,7 @@ class Language:
 
     def _hash(self, words: str) -> np.ndarray:
         pieces = map(get_reader(self), words.split())
-        return np.unique(np.array([piece.hashes[0] for piece in pieces if piece.kind == CONTENT], dtype=np.uint64))
+        return np.unique(as_hashes(piece.hashes[0] for piece in pieces if piece.kind == CONTENT))
 
     def _read_forms(self, words: str) -> frozenset[str]:
         return frozenset(form for word in words.split() for form in get_reader(self)(word).words)
@@ -280,6 +280,11 @@ LANGUAGES = {code: language for codes, language in _LANGUAGES.items() for code i
 ENGLISH, UNKNOWN = LANGUAGES["ENG"], Language(**_ANY)
 LETTERED = frozenset(word for language in _LANGUAGES.values() for word in language.lettered.split())
 ENGLISH_CODES = [code for code, language in LANGUAGES.items() if language is ENGLISH]
+
+
+def as_hashes(values: Iterable[int]) -> np.ndarray:
+    """Make an array of hashes."""
+    return np.fromiter(values, dtype=np.uint64)
 
 
 def join_phrases(phrases: Iterable[str]) -> str:

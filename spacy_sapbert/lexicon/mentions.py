@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .bags import Bag
 from .languages import Language, join_phrases
-from .scan import BRACKETED, Reading, find_compounds
+from .scan import BRACKETED, Place, Reading, find_compounds
 
 # Words behind a comma that may go with the word behind them.
 MOST_BEHIND_COMMA = 2
@@ -34,7 +35,7 @@ class Shared(NamedTuple):
     start: int
     end: int
     forms: list[str]
-    others: list[tuple[int, int]]  # the part of the other word in each form, by characters
+    others: list[Place]  # the part of the other word in each form
 
 
 class Hit(NamedTuple):
@@ -45,15 +46,14 @@ class Hit(NamedTuple):
     how: str
     rows: tuple[int, ...]  # of the terminology's names; none for a concept of another kind than is wanted
     score: float
-    pieces: tuple[tuple[int, int], ...]
+    pieces: tuple[Place, ...]
     is_inside: bool  # whether it is part of a longer phrase
-    sites: tuple[tuple[int, int], ...] = ()  # of a finding, by characters
+    sites: tuple[Place, ...] = ()  # of a finding
     is_backed: bool | None = None  # whether a recogniser proposes a mention there as well; None if there is none
 
     def moved(self, by: int) -> Hit:
         """Move it by some characters."""
-        pieces = tuple((start + by, end + by) for start, end in self.pieces)
-        sites = tuple((start + by, end + by) for start, end in self.sites)
+        pieces, sites = (tuple((start + by, end + by) for start, end in spans) for spans in (self.pieces, self.sites))
         return self._replace(start=self.start + by, end=self.end + by, pieces=pieces, sites=sites)
 
 
@@ -80,60 +80,65 @@ class ReadText:
     """A text and its reading, as lists, whose items are quicker to get than those of arrays."""
 
     def __init__(self, text: str, reading: Reading, language: Language, misspelt: frozenset[int]) -> None:
-        self.text, self.reading, self.misspelt, self._head_first = text, reading, misspelt, language.head_first
+        self.text = text
+        self.reading = reading
+        self.misspelt = misspelt
+        self._head_first = language.head_first
         self._is_spaced = language.is_spaced
-        self._genitives, self._adjectives = language.genitives.split(), tuple(language.adjective_endings.split())
-        self.idle, self.opening, self._sizes = (
-            frozenset(words.tolist()) for words in (language.idle_hashes, language.opening_hashes, language.size_hashes)
-        )
-        self.hashes, self.starts, self.ends, *others, self.segment, self.links, self.joins, self.skipped = (
-            column.tolist() for column in reading
-        )
+        self._genitives = language.genitives.split()
+        self._adjectives = tuple(language.adjective_endings.split())
+        self.idle = frozenset(language.idle_hashes.tolist())
+        self.opening = frozenset(language.opening_hashes.tolist())
+        self._sizes = frozenset(language.size_hashes.tolist())
+        columns = (column.tolist() for column in reading)
+        self.hashes, self.starts, self.ends, *others, self.segment, self.links, self.joins, self.skipped = columns
         self._others = [*zip(*others, strict=True)]
         # Whether nothing stands between a word and the next one.
         self.goes_on = np.append(~np.diff(reading[5:], axis=1).any(axis=0), False).tolist()
         # The first words of compounds.
         self._split = {at for at in find_compounds(reading.hashes, language).tolist() if self.goes_on[at]}
         # What has been found: the places, where names end, and the words inside names that aren't their last.
-        self.found: dict[tuple[int, int], tuple[tuple[int, bool], Hit]] = {}
+        self.found: dict[Place, tuple[tuple[int, bool], Hit]] = {}
         self.ended: set[int] = set()
         self.inside: set[int] = set()
         # The places of a size and one word, and where the phrase goes on.
-        self.sized: dict[tuple[int, int], int] = {}
+        self.sized: dict[Place, int] = {}
 
-    def find_words(self, part: Proposal) -> tuple[int, ...]:
+    def find_words(self, part: Proposal) -> Bag:
         """Find the words of a mention."""
         words = self.hashes[part.start : part.end] + self.hashes[part.then : part.until]
         return tuple(word for word in words if word not in self.idle) if part.has_gap else tuple(words)
 
     def count_misspelt(self, part: Proposal) -> int:
         """Count its words that have been put right."""
-        words = (*range(part.start, part.end), *range(part.then, part.until)) if self.misspelt else ()
-        return sum(word in self.misspelt for word in words)
+        places = (*range(part.start, part.end), *range(part.then, part.until)) if self.misspelt else ()
+        return len(self.misspelt.intersection(places))
 
-    def find_place(self, part: Proposal) -> tuple[int, int]:
+    def find_place(self, part: Proposal) -> Place:
         """Find where it starts and ends, in characters."""
-        start, end = self.starts[part.start], self.ends[part.last]
+        start = self.starts[part.start]
+        end = self.ends[part.last]
         if self.links[part.last] - self.links[part.start] < BRACKETED:
             return start, end
         # With the others of pairs of brackets: "Leprosy [Hansen's disease]", "(131)I-albumin". There may be spaces
         # inside them, as in corpora that are split into words.
-        while (found := _CLOSING.match(self.text, end)) and self._count_open(found[1], start, end) > 0:
-            end = found.end()
+        while (bracket := _CLOSING.match(self.text, end)) and self._count_open(bracket[1], start, end) > 0:
+            end = bracket.end()
         # A bracket is not far away, and a search from the beginning would take long.
         before = max(start - 9, 0)
-        while (found := _OPENING.search(self.text, before, start)) and self._count_open(found[1], start, end) < 0:
-            start = found.start()
+        while (bracket := _OPENING.search(self.text, before, start)) and self._count_open(bracket[1], start, end) < 0:
+            start = bracket.start()
         return start, end
 
-    def list_pieces(self, part: Proposal, start: int, end: int) -> tuple[tuple[int, int], ...]:
+    def list_pieces(self, part: Proposal, start: int, end: int) -> tuple[Place, ...]:
         """List the pieces of a mention, with what a word lacks that another one has."""
         if part.is_joined:
             return (start, self.ends[part.end - 1]), (self.starts[part.then], end)
-        (first, first_end), (last, last_end) = self._others[part.start], self._others[part.last]
-        if last > start:
-            return (start, end - 1), (last, last_end)
-        return ((first, first_end), (start + 1, end)) if 0 <= first < start else ((start, end),)
+        first = self._others[part.start]
+        last = self._others[part.last]
+        if last[0] > start:
+            return (start, end - 1), last
+        return (first, (start + 1, end)) if 0 <= first[0] < start else ((start, end),)
 
     def _count_open(self, bracket: str, start: int, end: int) -> int:
         pair = _PAIRS[bracket]
@@ -148,15 +153,17 @@ class ReadText:
         self.found[hit.start, hit.end] = (part.way, part.is_loose), hit
         if not part.is_joined:
             self.ended.add(hit.end)
-        if part.way == PLAIN:
-            self.inside.update(range(part.start, part.last))
-            if part.last == part.start + 1 and self.hashes[part.start] in self._sizes and self.goes_on_behind(part):
-                self.sized[hit.start, hit.end] = self.starts[part.last + 1]
+        if part.way != PLAIN:
+            return
+        self.inside.update(range(part.start, part.last))
+        is_sized = part.last == part.start + 1 and self.hashes[part.start] in self._sizes
+        if is_sized and self.goes_on_behind(part):
+            self.sized[hit.start, hit.end] = self.starts[part.last + 1]
 
     def drop_sized(self) -> None:
         """Drop mentions whose size belongs to another one: "small kidney" in "small kidney stone"."""
         for (start, end), behind in self.sized.items():
-            if any(start < other <= behind and end < end_ for other, end_ in self.found):
+            if any(start < other <= behind and end < other_end for other, other_end in self.found):
                 del self.found[start, end]
 
     def cuts(self, first: int, last: int) -> bool:
@@ -198,25 +205,31 @@ class ReadText:
     def is_apart(self, part: Proposal) -> bool:
         """Return whether no name begins or ends inside a mention and goes on outside of it: "abdominal pain, abdominal
         distension". A plain mention may. What begins behind a comma does not go on: "hypertension, pulmonary valve"."""
+        if part.way == PLAIN:
+            return True
         start, end = self.find_place(part)
         comma = _COMMA.search(self.text, start, end) if part.way == LOOSER else None
-        has_comma = comma is not None
-        if part.way == PLAIN or not (part.is_joined or part.has_gap or has_comma):
+        if comma is None and not (part.is_joined or part.has_gap):
             return True
-        is_begun = part.start - 1 in self.inside and not self.begins_with_shared(part)
+        if part.last in self.inside:
+            return False
+        if part.start - 1 in self.inside and not self.begins_with_shared(part):
+            return False
         # Much behind a comma goes with no other word: "CD4-positive, alpha-beta T cells".
         is_short = comma is not None and len(self.text[comma.end() : end].split()) <= MOST_BEHIND_COMMA
-        is_ended = not is_short or not self._is_item(part.last)
-        return is_ended and not is_begun and part.last not in self.inside
+        return not (is_short and self._is_item(part.last))
 
     def _is_item(self, last: int) -> bool:
         """Return whether a phrase goes on behind a word: not with a number, and not with a word that says how or where
         it is."""
         behind = _BEHIND.match(self.text, self.ends[last])
-        if behind is None or behind[1] in self._genitives:
-            return behind is not None
-        is_loose = not self.goes_on[last] or behind[1].isdigit() or not self._is_spaced
-        return not is_loose and self.hashes[last + 1] not in self.opening | self.idle
+        if behind is None:
+            return False
+        if behind[1] in self._genitives:
+            return True
+        if not self.goes_on[last] or behind[1].isdigit():
+            return False
+        return self._is_spaced and self.hashes[last + 1] not in self.opening | self.idle
 
     def is_of(self, at: int) -> bool:
         """Return whether a word like "of" stands behind another one."""
@@ -225,21 +238,27 @@ class ReadText:
 
     def may_join(self, part: Proposal) -> bool:
         """Return whether two pieces have nothing between them but items of a list that are no names."""
+        if not self._is_spaced:
+            return False
         places = range(part.end, part.then)
-        first = next((k for k in places if self.links[k] != self.links[part.end - 1]), part.then)
-        last = next((k for k in reversed(places) if self.hashes[k] not in self.idle), -1)
+        first = next((at for at in places if self.links[at] != self.links[part.end - 1]), part.then)
+        last = next((at for at in reversed(places) if self.hashes[at] not in self.idle), -1)
+        if last < 0 or self._is_whole(part, first):
+            return False
         # "Pain in his hands and feet", but not "muscle and her joint pain".
         words = {*self.hashes[part.end : first]} - self.idle | {*self.hashes[first : last + 1]}
-        ends = {self.ends[k] for k in range(first, part.then) if self.links[k] != self.links[k + 1]}
-        if self.begins_with_shared(part):  # not "loss of appetite and weight gain"
-            is_whole = (self.starts[part.then], self.ends[part.last]) in self.found or self.goes_on_behind(part)
-            if self.begins_with_attribute(part):
-                is_whole |= (self.starts[part.start], self.ends[first - 1]) not in self.found
-        else:  # what ends a name says nothing about what comes later
-            is_whole = self.ends[part.end - 1] in self.ended
-            is_whole |= self.ends_with_predicate(part) and self.goes_on_behind(part)
-        is_open = last >= 0 and not is_whole and self.ended.isdisjoint(ends) and self.opening.isdisjoint(words)
-        return self._is_spaced and is_open
+        ends = (self.ends[at] for at in range(first, part.then) if self.links[at] != self.links[at + 1])
+        return self.ended.isdisjoint(ends) and self.opening.isdisjoint(words)
+
+    def _is_whole(self, part: Proposal, first: int) -> bool:
+        """Return whether one of two pieces says something by itself; behind the first item comes the word `first`."""
+        if not self.begins_with_shared(part):  # what ends a name says nothing about what comes later
+            is_predicate = self.ends_with_predicate(part) and self.goes_on_behind(part)
+            return is_predicate or self.ends[part.end - 1] in self.ended
+        # Not "loss of appetite and weight gain".
+        if (self.starts[part.then], self.ends[part.last]) in self.found or self.goes_on_behind(part):
+            return True
+        return self.begins_with_attribute(part) and (self.starts[part.start], self.ends[first - 1]) not in self.found
 
 
 def find_shared(text: str, language: Language) -> Iterator[Shared]:
@@ -248,22 +267,25 @@ def find_shared(text: str, language: Language) -> Iterator[Shared]:
         return
     ends, beginnings = _compile_shared(language)
     for match in ends.finditer(text):
-        (start, end), word = match.span(2), match[2]
+        beginning, word = match.groups()
+        start, end = match.span(2)
         cuts = range(LEAST_PART, len(word) - LEAST_PART + 1)
-        others = [(start + cut, end) for cut in cuts]
-        yield Shared(*match.span(), [match[1] + word[cut:] for cut in cuts], others)
+        forms = [beginning + word[cut:] for cut in cuts]
+        yield Shared(*match.span(), forms, [(start + cut, end) for cut in cuts])
     for match in beginnings.finditer(text):
-        start, word = match.start(1), match[1]
+        word, ending = match.groups()
+        start = match.start(1)
         cuts = range(len(word) - LEAST_PART, LEAST_PART - 1, -1)
-        others = [(start, start + cut) for cut in cuts]
-        yield Shared(match.start(2) - 1, match.end(2), [word[:cut] + match[2] for cut in cuts], others)
+        forms = [word[:cut] + ending for cut in cuts]
+        yield Shared(match.start(2) - 1, match.end(2), forms, [(start, start + cut) for cut in cuts])
 
 
 @cache
 def _compile_shared(language: Language) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Write expressions for the words before "Herz-, Leber- und Nierenversagen" ends, and for "Magenschmerzen und
     -krämpfe"."""
-    joins, part = join_phrases(language.joins.split()), rf"\w{{{LEAST_PART},}}"
+    joins = join_phrases(language.joins.split())
+    part = rf"\w{{{LEAST_PART},}}"
     whole = rf"{part}\w{{{LEAST_PART}}}"
     ends = rf"\b({part})[-‐‑](?=(?:, ?\w+[-‐‑])*,? (?:{joins}) ({whole}))"
     return re.compile(ends), re.compile(rf"\b({whole}) (?:{joins}) [-‐‑]({part})")

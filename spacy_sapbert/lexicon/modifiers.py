@@ -56,23 +56,24 @@ class ModifierWords(NamedTuple):
         lists = _read_lists().get(code)
         if lists is None:
             return None
-        values = {
-            word: (kind, value)
-            for kind in (SIDE, SEVERITY)
-            for value, words in lists[kind].items()
-            for word in words.split(", ")
-        }
+        values: dict[str, tuple[str, str]] = {}
+        for kind in (SIDE, SEVERITY):
+            for value, words in lists[kind].items():
+                values.update(dict.fromkeys(words.split(", "), (kind, value)))
         places = read_place_lists().get(code, {"sites": {}, "plurals": {}})
         for site, forms in places["sites"].items():
             for form in forms.split(", "):
-                for written in (form.lower(), places["plurals"].get(form, f"{form}s").lower()):
-                    values.setdefault(written, (SITE, site))
-        pattern = re.compile(rf"(?<![\w-])(?:{_join(values)})(?![\w-])", re.IGNORECASE)
-        lists_of, joints = (
-            re.compile(rf"\s*,?\s+(?:{_join(lists[key].split(', '))})\s+", re.IGNORECASE) for key in ("lists", "joints")
+                plural = places["plurals"].get(form, f"{form}s")
+                values.setdefault(form.lower(), (SITE, site))
+                values.setdefault(plural.lower(), (SITE, site))
+        return cls(
+            values,
+            pattern=re.compile(rf"(?<![\w-])(?:{_join(values)})(?![\w-])", re.IGNORECASE),
+            neutral=frozenset(lists["neutral"].split()),
+            ends=frozenset(lists["ends"].split()),
+            lists=_compile_between(lists["lists"]),
+            joints=_compile_between(lists["joints"]),
         )
-        neutral, ends = (frozenset(lists[key].split()) for key in ("neutral", "ends"))
-        return cls(values, pattern, neutral, ends, lists_of, joints)
 
     def list_spoken(self, text: str) -> list[Modifier]:
         """List the words that say something of a finding behind them. Without a side, a site is a part of what it is:
@@ -103,8 +104,8 @@ class ModifierWords(NamedTuple):
 
     def find_sites(self, *texts: str) -> set[str]:
         """Find the sites that texts name."""
-        found = (self.values[match[0].lower()] for text in texts for match in self.pattern.finditer(text))
-        return {value for kind, value in found if kind == SITE}
+        values = (self.values[match[0].lower()] for text in texts for match in self.pattern.finditer(text))
+        return {value for kind, value in values if kind == SITE}
 
     def find(self, text: str) -> Iterator[Modifier]:
         """Find these words in a text."""
@@ -117,6 +118,11 @@ class ModifierWords(NamedTuple):
 def _join(phrases: Iterable[str]) -> str:
     """Write an expression of phrases, the longest first."""
     return "|".join(map(re.escape, sorted(phrases, key=len, reverse=True)))
+
+
+def _compile_between(phrases: str) -> re.Pattern[str]:
+    """Compile an expression of what stands between two words."""
+    return re.compile(rf"\s*,?\s+(?:{_join(phrases.split(', '))})\s+", re.IGNORECASE)
 
 
 @cache
@@ -138,31 +144,38 @@ def read_modifiers(text: str, mentions: Sequence[tuple[int, int]], code: str) ->
     RETURNS (list[Modifiers]): What is said of each mention; nothing in languages without such words.
     """
     words = get_modifier_words(code)
-    said: list[dict[str, list[str]]] = [{SIDE: [], SEVERITY: [], SITE: []} for _ in mentions]
-    order = sorted(range(len(mentions)), key=lambda number: mentions[number])
+    of_mentions: list[list[Modifier]] = [[] for _ in mentions]
+    ordered = sorted((*mention, number) for number, mention in enumerate(mentions))
     inside = {place for start, end in mentions for place in range(start, end)}
     for modifier in words.find(text) if words and mentions else ():
-        if modifier.start in inside:
-            continue
-        number = _find_owner(text, modifier, [(*mentions[number], number) for number in order])
-        if number is not None and modifier.value not in said[number][modifier.kind]:
-            said[number][modifier.kind].append(modifier.value)
-    return [Modifiers(_join_sides(of[SIDE]), " to ".join(of[SEVERITY]), " ".join(of[SITE][:1])) for of in said]
+        number = None if modifier.start in inside else _find_owner(text, modifier, ordered)
+        if number is not None:
+            of_mentions[number].append(modifier)
+    return [*map(_sum_up, of_mentions)]
 
 
 def _find_owner(text: str, modifier: Modifier, mentions: Sequence[tuple[int, int, int]]) -> int | None:
     """Find the mention that a word speaks of."""
-    behind = next((mention for mention in mentions if mention[0] >= modifier.end), None)
-    if behind and "," not in (gap := text[modifier.end : behind[0]]) and not _END.search(gap):
-        return behind[2]
-    before = next((mention for mention in reversed(mentions) if mention[1] <= modifier.start), None)
-    if before and not _END.search(text[before[1] : modifier.start]):
-        return before[2]
+    for start, _, number in mentions:
+        if start >= modifier.end:
+            gap = text[modifier.end : start]
+            if "," not in gap and not _END.search(gap):
+                return number
+            break
+    for _, end, number in reversed(mentions):
+        if end <= modifier.start:
+            return None if _END.search(text[end : modifier.start]) else number
     return None
 
 
-def _join_sides(sides: Sequence[str]) -> str:
-    return "bilateral" if len(sides) > 1 else "".join(sides)
+def _sum_up(modifiers: Iterable[Modifier]) -> Modifiers:
+    """Say what some words say of a finding."""
+    values: dict[str, dict[str, None]] = {SIDE: {}, SEVERITY: {}, SITE: {}}
+    for modifier in modifiers:
+        values[modifier.kind][modifier.value] = None
+    sides, severities, sites = values.values()
+    side = "bilateral" if len(sides) > 1 else "".join(sides)
+    return Modifiers(side, " to ".join(severities), next(iter(sites), ""))
 
 
 def find_strange_word(text: str, start: int, code: str) -> str:
@@ -217,5 +230,4 @@ def read_modifiers_before(text: str, start: int, code: str) -> Modifiers:
     """
     words = get_modifier_words(code)
     modifiers = _read_back(text, start, words).modifiers if words else []
-    said = {kind: [one.value for one in modifiers if one.kind == kind] for kind in (SIDE, SEVERITY)}
-    return Modifiers(_join_sides(said[SIDE]), " to ".join(said[SEVERITY]))
+    return _sum_up(modifier for modifier in modifiers if modifier.kind != SITE)

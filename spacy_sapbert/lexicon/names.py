@@ -24,7 +24,7 @@ from .bridge import BridgedTerminology
 from .contradictions import contradicts
 from .derived import hash_lists, list_bases
 from .initialisms import OWN_CASE_LENGTH, find_acronyms, own_case_forms
-from .languages import Language
+from .languages import Language, as_hashes
 from .said import FILES as SAID_ARRAYS
 from .said import Phrases, SaidTable, read_package
 from .scan import key_names, key_texts, list_words, make_turned_keys
@@ -98,28 +98,31 @@ class Lexicon:
         keys = key_names(terminology.names["name"], language)
         rows = np.arange(terminology.n_names)
         ordered = KeyTable.make(keys.ordered, rows)
-        if not isinstance(said, SaidTable):
-            said = SaidTable.build(said or read_package(language), terminology, ordered, language)
+        turned = KeyTable.make(keys.turned, rows)
+        phrases = said or read_package(language)
+        if not isinstance(phrases, SaidTable):
+            phrases = SaidTable.build(phrases, terminology, ordered, language)
         is_acronym = np.zeros(terminology.n_names, dtype=bool)
         is_acronym[find_acronyms(terminology, np.arange(len(terminology)))] = True
-        return cls(terminology, language, ordered, KeyTable.make(keys.turned, rows), said, is_acronym)
+        return cls(terminology, language, ordered, turned, phrases, is_acronym)
 
     def edited(self, terminology: Terminology, places: np.ndarray, language: Language) -> Lexicon:
         """Make the lexicon of an edited terminology, given the new row of each name, or -1. Only new names are read,
         unless the language is another one."""
-        said = self.said.moved(places)
+        phrases = self.said.moved(places)
         if language != self.language:
-            return Lexicon.build(terminology, language, said)
+            return Lexicon.build(terminology, language, phrases)
+        is_left = places >= 0
         is_new = np.ones(terminology.n_names, dtype=bool)
-        is_new[places[places >= 0]] = False
+        is_new[places[is_left]] = False
         new = np.flatnonzero(is_new)
-        added = key_names(terminology.names["name"][new], language)
-        ordered = self.ordered.moved(places).joined(KeyTable.make(added.ordered, new))
-        turned = self.turned.moved(places).joined(KeyTable.make(added.turned, new))
+        keys = key_names(terminology.names["name"][new], language)
+        ordered = self.ordered.moved(places).joined(KeyTable.make(keys.ordered, new))
+        turned = self.turned.moved(places).joined(KeyTable.make(keys.turned, new))
         is_acronym = np.zeros(terminology.n_names, dtype=bool)
-        is_acronym[places[places >= 0]] = self.is_acronym[places >= 0]
+        is_acronym[places[is_left]] = self.is_acronym[is_left]
         is_acronym[find_acronyms(terminology, np.unique(terminology.name_concept[new]))] = True
-        return Lexicon(terminology, language, ordered, turned, said, is_acronym)
+        return Lexicon(terminology, language, ordered, turned, phrases, is_acronym)
 
     @kept_property
     def bags(self) -> BagTable:
@@ -147,13 +150,12 @@ class Lexicon:
             open_ = [place for place, match in enumerate(matches) if not match.how]
             if not open_:
                 break
-            asked = [texts[place] for place in open_]
-            for place, rows in self._find(way, asked, keys[open_]).items():
-                allowed = rows if is_allowed is None else rows[is_allowed[rows]]
-                listed = allowed.tolist()
+            open_texts = [texts[place] for place in open_]
+            for place, rows in self._find(way, open_texts, keys[open_]).items():
+                allowed = (rows if is_allowed is None else rows[is_allowed[rows]]).tolist()
                 if way != SAID:
-                    listed = self._list_in_own_case(asked[place], listed)
-                matches[open_[place]] = Naming(listed, way)
+                    allowed = self._list_in_own_case(open_texts[place], allowed)
+                matches[open_[place]] = Naming(allowed, way)
         return matches
 
     def find_equal(self, text: str) -> list[int]:
@@ -171,14 +173,11 @@ class Lexicon:
 
     def _find(self, way: str, texts: Sequence[str], keys: np.ndarray) -> Mapping[int, np.ndarray]:
         """Find the names that texts are in one way, by the places of texts."""
-        if way == DERIVED:
-            return self._find_derived(texts)
-        if way == TURNED:
-            return self._find_turned(texts)
-        if way == MISSPELT:
-            return self._find_misspelt(texts)
-        table = self.ordered if way == FORM else self.said.whole
-        return _look_up(table, keys)
+        tables = {FORM: self.ordered, SAID: self.said.whole}
+        if way in tables:
+            return _look_up(tables[way], keys)
+        finders = {DERIVED: self._find_derived, TURNED: self._find_turned, MISSPELT: self._find_misspelt}
+        return finders[way](texts)
 
     def _find_derived(self, texts: Sequence[str]) -> dict[int, np.ndarray]:
         """Find the names that texts are derived from: "drowsy" from "drowsiness"."""
@@ -193,10 +192,10 @@ class Lexicon:
         """Find the names that texts are with a typing error, where no other way finds any."""
         if not self.language.has_speller:
             return {}
-        found = find_misspelt(texts, self.ordered.keys, self._may_be, self.language)
-        entries = self.ordered.find(np.array([*found.values()], dtype=np.uint64)).tolist()
-        rows = {place: self.ordered.rows_of(entry) for place, entry in zip(found, entries, strict=True)}
-        return {place: of for place, of in rows.items() if not self._contradicts(texts[place], of)}
+        keys = find_misspelt(texts, self.ordered.keys, self._may_be, self.language)
+        entries = self.ordered.find(as_hashes(keys.values())).tolist()
+        names = {place: self.ordered.rows_of(entry) for place, entry in zip(keys, entries, strict=True)}
+        return {place: rows for place, rows in names.items() if not self._contradicts(texts[place], rows)}
 
     def _contradicts(self, text: str, rows: np.ndarray) -> bool:
         return any(contradicts(text, name, self.language) for name in self._texts.list(rows))
@@ -208,13 +207,12 @@ class Lexicon:
     def _find_turned(self, texts: Sequence[str]) -> dict[int, np.ndarray]:
         """Find the names whose words texts have from another word on ("shock, hypovolemic"), or between commas from
         the last ("anemia, hemolytic, congenital")."""
-        found = {}
+        matches = {}
         for place, rows in _look_up(self.turned, make_turned_keys(texts, self.language)).items():
-            names = self._texts.list(rows)
-            is_turned = [self._is_turned(texts[place], name) for name in names]
+            is_turned = [self._is_turned(texts[place], name) for name in self._texts.list(rows)]
             if any(is_turned):
-                found[place] = rows[is_turned]
-        return found
+                matches[place] = rows[is_turned]
+        return matches
 
     def _is_turned(self, text: str, name: str) -> bool:
         if any(_MARK.search(normalize_writing(one)) for one in (text, name)):
@@ -240,7 +238,8 @@ class Lexicon:
     def to_disk(self, path: Path) -> None:
         """Save to a folder."""
         # Another thread may make them meanwhile.
-        bags, bridge = self.made_bags, self.bridge.made
+        bags = self.made_bags
+        bridge = self.bridge.made
         with fill_folder(path, last=FILE, remove=[f"{name}.npy" for name in (*BAG_ARRAYS, *BRIDGE_ARRAYS)]) as folder:
             for name, array in zip(KEY_ARRAYS, (*self.ordered, *self.turned), strict=True):
                 save_array(folder / f"{name}.npy", array)
@@ -269,22 +268,21 @@ class Lexicon:
         arrays = ArrayFolder(path, memory_map=memory_map)
         n_names = terminology.n_names
         ordered, turned = (arrays.read_keys(kind, n_names) for kind in KEYS)
-        said = SaidTable.from_disk(arrays, n_names)
+        phrases = SaidTable.from_disk(arrays, n_names)
         is_acronym = arrays.read(ACRONYMS, bool, shape=(n_names,))
         bags: BagTable | None = None
         bridge: Sequence[np.ndarray] = ()
         # What was made with other lists of words is made again when it is asked for.
         is_current = data["lists"] == hash_lists()
         if is_current and data["bags"]:
-            bags = BagTable.from_disk(arrays, n_names, language, said)
+            bags = BagTable.from_disk(arrays, n_names, language, phrases)
         if is_current and data["bridge"]:
             bridge = _read_bridge(arrays, terminology)
-        return cls(terminology, language, ordered, turned, said, is_acronym, bags, bridge)
+        return cls(terminology, language, ordered, turned, phrases, is_acronym, bags, bridge)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        made = self.made_bags, self.bridge.made
-        tables = self.ordered, self.turned, self.said, self.is_acronym
-        return Lexicon, (self.terminology, self.language, *tables, *made)
+        tables = self.ordered, self.turned, self.said, self.is_acronym, self.made_bags, self.bridge.made
+        return Lexicon, (self.terminology, self.language, *tables)
 
 
 def _look_up(table: KeyTable, keys: np.ndarray) -> dict[int, np.ndarray]:
@@ -294,7 +292,5 @@ def _look_up(table: KeyTable, keys: np.ndarray) -> dict[int, np.ndarray]:
 
 def _read_bridge(arrays: ArrayFolder, terminology: Terminology) -> tuple[np.ndarray, np.ndarray]:
     of_names, of_concepts = BRIDGE_ARRAYS
-    return (
-        arrays.read(of_names, np.uint64, shape=(terminology.n_names,)),
-        arrays.read(of_concepts, np.uint64, shape=(len(terminology), 2)),
-    )
+    names = arrays.read(of_names, np.uint64, shape=(terminology.n_names,))
+    return names, arrays.read(of_concepts, np.uint64, shape=(len(terminology), 2))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import srsly
 
-from .bags import KeyFilter, make_key_filter
-from .languages import Language, get_reader
+from .bags import Bag, KeyFilter, make_key_filter
+from .languages import Language, as_hashes, get_reader
+from .scan import Place
 
 if TYPE_CHECKING:
     from .mentions import ReadText
@@ -34,14 +35,15 @@ _LINE_START = re.compile(r"(?:\A|[\n.;])[\s\-*•]*\Z")
 NEAR = 40
 _LINE_END = re.compile(r"\n(?![ \t]*[a-z])")
 _PIECE, _SPACE = re.compile(r"\w+|[^\w\s]"), re.compile(r"[\s-]+")
-_AND = frozenset(("and", "or", "/", "&"))
+# What stands between two words, and its sign in what `_gap` says.
+_SIGNS = {**dict.fromkeys(("and", "or", "/", "&"), "&"), ",": ","}
 # What says nothing between two words.
 _WEAK = frozenset(("a", "an", "the", "-", "'", "’", "s"))
 
 Words = frozenset[int]  # by their hashes
-Phrases = Mapping[int, list[tuple[tuple[int, ...], str]]]  # by one of their words: the words, and what they stand for
+Phrase = tuple[Bag, str]  # its words, and what they stand for
+Phrases = Mapping[int, list[Phrase]]  # by one of their words
 Pair = tuple[str, str]  # a finding and a site
-Place = tuple[int, int]  # start and end in characters
 
 
 class Heading(NamedTuple):
@@ -108,7 +110,7 @@ class Placed(NamedTuple):
 class Allergen(NamedTuple):
     """What somebody may be allergic to."""
 
-    words: tuple[int, ...]
+    words: Bag
     start: int  # with "allergic" before it
     end: int
 
@@ -121,8 +123,8 @@ class PlaceWords(NamedTuple):
     sites_by_last: Phrases
     headings: dict[str, str]  # sites by how they are written in headings
     wholes: dict[int, Pair]  # words that say both
-    head_forms: dict[str, tuple[int, ...]]  # of findings, usual ones first
-    site_forms: dict[str, list[tuple[int, ...]]]
+    head_forms: dict[str, Bag]  # of findings, usual ones first
+    site_forms: dict[str, list[Bag]]
     broader: dict[str, str]  # of sites
     lists: dict[str, Words]
     small: frozenset[str]  # prepositions as they are written
@@ -136,41 +138,49 @@ class PlaceWords(NamedTuple):
         """Read the lists of a language."""
         read = get_reader(language)
 
-        def read_words(text: str) -> tuple[int, ...]:
+        def read_words(text: str) -> Bag:
             return tuple(hash_ for word in _SPACE.split(text) if word for hash_ in read(word).hashes)
 
-        sites = {
-            name: {text: read_words(text) for text in forms.split(", ")} for name, forms in listed["sites"].items()
-        }
         forms_of = {name: _list_forms(of_head, read_words) for name, of_head in listed["heads"].items()}
-        wholes = {read_words(whole)[0]: _split_pair(pair) for whole, pair in listed["wholes"].items()}
         heads: dict[int, list[tuple[str, int]]] = defaultdict(list)
         for name, forms in forms_of.items():
             for form, kind in forms.items():
                 heads[form].append((name, kind))
-        head_forms = {name: tuple(forms) for name, forms in forms_of.items()}
-        site_forms = {name: [*forms.values()] for name, forms in sites.items()}
-        plurals = listed["plurals"]
-        written = {text: name for name, forms in sites.items() for text in forms}
-        headings = {
-            one.lower(): name for text, name in written.items() for one in (text, plurals.get(text, f"{text}s"))
-        }
-        phrases = sorted(
-            ((form, name) for name, of in sites.items() for form in of.values()), key=lambda one: -len(one[0])
-        )
-        by_first, by_last = (_group((form[place], form, name) for form, name in phrases) for place in (0, -1))
-        idle = frozenset(language.idle_hashes.tolist())
+        site_forms: dict[str, list[Bag]] = {}
+        headings: dict[str, str] = {}
+        for name, texts in listed["sites"].items():
+            site_forms[name] = []
+            for text in texts.split(", "):
+                site_forms[name].append(read_words(text))
+                plural = listed["plurals"].get(text, f"{text}s")
+                headings |= {text.lower(): name, plural.lower(): name}
+        phrases = [(form, name) for name, forms in site_forms.items() for form in forms]
+        phrases.sort(key=lambda phrase: -len(phrase[0]))
+        by_first = _group(phrases, 0)
+        wholes = {read_words(whole)[0]: _split_pair(pair) for whole, pair in listed["wholes"].items()}
         lists = {key: frozenset(read_words(listed[key])) for key in LISTS}
-        lists["between"] |= idle | lists["determiners"]
+        lists["between"] |= lists["determiners"].union(language.idle_hashes.tolist())
         lists["before"] = lists["between"] | lists["sides"] | lists["prepositions"]
         allergies = read_words(listed["allergies"])
-        known = np.array([*heads, *wholes, *by_first, *allergies], dtype=np.uint64)
-        small = frozenset(listed["prepositions"].split())
-        recalled, vague = (frozenset(listed[key].split(", ")) for key in ("recalled", "vague"))
-        of_names = headings, wholes, head_forms, site_forms, listed["broader"], lists, small, allergies
-        return cls(dict(heads), by_first, by_last, *of_names, recalled, vague, make_key_filter(np.unique(known)))
+        words = as_hashes([*heads, *wholes, *by_first, *allergies])
+        return cls(
+            heads=dict(heads),
+            sites=by_first,
+            sites_by_last=_group(phrases, -1),
+            headings=headings,
+            wholes=wholes,
+            head_forms={name: tuple(forms) for name, forms in forms_of.items()},
+            site_forms=site_forms,
+            broader=listed["broader"],
+            lists=lists,
+            small=frozenset(listed["prepositions"].split()),
+            allergies=allergies,
+            recalled=frozenset(listed["recalled"].split(", ")),
+            vague=frozenset(listed["vague"].split(", ")),
+            may_be=make_key_filter(np.unique(words)),
+        )
 
-    def list_names(self, pair: Pair) -> Iterator[tuple[int, ...]]:
+    def list_names(self, pair: Pair) -> Iterator[Bag]:
         """List how a finding at a site may be called, usual names first."""
         head, site = pair
         for form, of_site in product(self.head_forms[head], self.site_forms[site]):
@@ -184,7 +194,7 @@ class PlaceWords(NamedTuple):
 LISTS = "prepositions", "sides", "determiners", "between", "elsewhere", "studies", "denials", "topics"
 
 
-def _list_forms(of_head: Mapping[str, str], read_words: Any) -> dict[int, int]:
+def _list_forms(of_head: Mapping[str, str], read_words: Callable[[str], Bag]) -> dict[int, int]:
     """List the forms of a finding, and of which kinds each may be."""
     kinds: dict[int, int] = {}
     for kind, text in of_head.items():
@@ -198,10 +208,11 @@ def _split_pair(text: str) -> Pair:
     return head, site
 
 
-def _group(phrases: Iterable[tuple[int, tuple[int, ...], str]]) -> Phrases:
-    groups: dict[int, list[tuple[tuple[int, ...], str]]] = defaultdict(list)
-    for word, form, name in phrases:
-        groups[word].append((form, name))
+def _group(phrases: Iterable[Phrase], place: int) -> Phrases:
+    """Group phrases by the word at a place."""
+    groups: dict[int, list[Phrase]] = defaultdict(list)
+    for phrase in phrases:
+        groups[phrase[0][place]].append(phrase)
     return dict(groups)
 
 
@@ -223,45 +234,57 @@ class PlaceReader:
     """Read findings and sites of a text."""
 
     def __init__(self, words: PlaceWords, text: ReadText) -> None:
-        self._words, self._text, self._lists = words, text.text, words.lists
-        self._hashes, self._starts, self._ends = text.hashes, text.starts, text.ends
-        self._segment, self._opening = text.segment, text.opening | text.idle
-        self._known = np.flatnonzero(words.may_be(text.reading.hashes)).tolist()
-        self._cuts, self._is_of = text.cuts, text.is_of
+        self._words = words
+        self._text = text.text
+        self._lists = words.lists
+        self._hashes = text.hashes
+        self._starts = text.starts
+        self._ends = text.ends
+        self._segment = text.segment
+        self._opening = text.opening | text.idle
+        # Words that may be a finding, a site or "allergic".
+        self._places = np.flatnonzero(words.may_be(text.reading.hashes)).tolist()
+        self._cuts = text.cuts
+        self._is_of = text.is_of
 
     def find(self) -> list[Placed]:
         """Find all findings, with their sites if their sentences say these."""
-        found: dict[int, Placed] = {}
-        for k in self._known:
+        findings: dict[int, Placed] = {}
+        for k in self._places:
             if self._cuts(k, k):
                 continue
             if whole := self._words.wholes.get(self._hashes[k]):
+                head, name = whole
                 start, end = self._starts[k], self._ends[k]
-                found[k] = Placed(k, start, end, (whole[0],), NOUN, (Site(whole[1], start, end, start, is_whole=True),))
+                site = Site(name, start, end, start, is_whole=True)
+                findings[k] = Placed(k, start, end, (head,), NOUN, (site,))
             elif self._hashes[k] in self._words.heads:
-                found[k] = self._read(k, found)
+                findings[k] = self._read(k, findings)
         # "Pain and swelling in the knee"
-        for k in reversed([*found]):
-            if (placed := found[k]).is_ahead:
-                at, joint = self._find_joint(k)
-                before = found.get(at)
-                if before and joint and not before.sites and before.kind & placed.kind & NOUN:
-                    found[at] = before._replace(sites=placed.sites, is_next=False)
-        return [*found.values()]
+        for k in reversed([*findings]):
+            placed = findings[k]
+            if not placed.is_ahead:
+                continue
+            number, joint = self._find_joint(k)
+            before = findings.get(number)
+            if before and joint and not before.sites and before.kind & placed.kind & NOUN:
+                findings[number] = before._replace(sites=placed.sites, is_next=False)
+        return [*findings.values()]
 
-    def _read(self, k: int, found: Mapping[int, Placed]) -> Placed:
+    def _read(self, k: int, findings: Mapping[int, Placed]) -> Placed:
         heads = self._words.heads[self._hashes[k]]
-        names, kind = tuple(name for name, _ in heads), heads[0][1]
-        placed = Placed(k, self._starts[k], self._ends[k], names, kind)
+        kind = heads[0][1]
+        placed = Placed(k, self._starts[k], self._ends[k], tuple(name for name, _ in heads), kind)
         before, is_next = self._look_back(k, kind)
         # What follows "knee pain in" is not where it is.
         ahead = () if before and kind & NOUN else self._look_ahead(k, kind)
         if ahead or before:
             return placed._replace(sites=ahead or before, is_next=bool(ahead) or is_next)
         # "Knee pain and swelling", "the knee is swollen, painful"
-        at, joint = self._find_joint(k)
-        other = found.get(at)
-        if other and other.sites and not other.is_ahead and ("&" in joint or (joint and not kind & NOUN)):
+        number, joint = self._find_joint(k)
+        other = findings.get(number)
+        is_joined = "&" in joint or (joint and not kind & NOUN)
+        if is_joined and other and other.sites and not other.is_ahead:
             return placed._replace(sites=other.sites, is_next=False, is_shared=True)
         return placed
 
@@ -282,7 +305,8 @@ class PlaceReader:
 
     def _look_ahead(self, k: int, kind: int) -> tuple[Site, ...]:
         """Look behind a finding, for "in the left knee and foot", or just "knees" behind "swollen"."""
-        is_open, side = bool(kind & (ADJECTIVE | ACT)) and not kind & NOUN, -1
+        is_open = bool(kind & (ADJECTIVE | ACT)) and not kind & NOUN
+        side = -1
         for at in range(k + 1, k + 1 + MOST_BETWEEN):
             gap = self._gap(at)
             # "Left and right knee", but not "stiff and the knee"
@@ -291,8 +315,8 @@ class PlaceReader:
             word = self._hashes[at]
             is_preposition = word in self._lists["prepositions"]
             is_open |= "p" in gap or is_preposition
-            if found := self._find_site(at, side):
-                site, last = found
+            if hit := self._find_site(at, side):
+                site, last = hit
                 is_site = is_open and not self.is_topic(last + 1) and not self._begins_name(last + 1)
                 return (site, *self._list_more(last + 1)) if is_site else ()
             if word in self._lists["sides"]:
@@ -311,12 +335,13 @@ class PlaceReader:
                 at += 1
                 if self._gap(at) not in ("", "p"):
                     return
-            found = self._find_site(at, side)
+            hit = self._find_site(at, side)
             # "Pain in the knee and ankle swelling"
-            if found is None or self._goes_on(found[1] + 1):
+            if hit is None or self._goes_on(hit[1] + 1):
                 return
-            waiting.append(found[0])
-            at = found[1] + 1
+            site, last = hit
+            waiting.append(site)
+            at = last + 1
             if "&" in gap:
                 yield from waiting
                 waiting = []
@@ -354,15 +379,16 @@ class PlaceReader:
 
     def _find_site(self, at: int, side: int) -> tuple[Site, int] | None:
         """Find the site that begins with a word, and its last word."""
+        is_side = self._hashes[at] in self._lists["sides"]
+        first = at if side < 0 else side
         for form, name in self._words.sites.get(self._hashes[at], ()):
             last = at + len(form) - 1
             # "The back of her neck"
-            is_side = self._hashes[at] in self._lists["sides"]
             if self._is_form(at, form) and not (is_side and self._is_of(last)):
-                return Site(name, self._starts[at], self._ends[last], self._starts[side if side >= 0 else at]), last
+                return Site(name, self._starts[at], self._ends[last], self._starts[first]), last
         return None
 
-    def _is_form(self, first: int, form: tuple[int, ...]) -> bool:
+    def _is_form(self, first: int, form: Bag) -> bool:
         last = first + len(form) - 1
         is_there = first >= 0 and tuple(self._hashes[first : last + 1]) == form
         return is_there and self._is_run(first, last) and not self._cuts(first, last)
@@ -376,8 +402,9 @@ class PlaceReader:
 
     def _begins_name(self, last: int) -> bool:
         """Check if a site belongs to a finding behind it: "deformity of foot pain"."""
-        heads = self._words.heads.get(self._hashes[last], ()) if self._gap(last) == "" else ()
-        return any(kind & NOUN for _, kind in heads)
+        if self._gap(last) != "":
+            return False
+        return any(kind & NOUN for _, kind in self._words.heads.get(self._hashes[last], ()))
 
     def _goes_on(self, at: int) -> bool:
         return self._gap(at) == "" and self._hashes[at] not in self._opening
@@ -385,36 +412,43 @@ class PlaceReader:
     def is_bare(self, placed: Placed) -> bool:
         """Check if no words behind a finding say where or when it is."""
         behind = placed.number + 1
-        if self._gap(behind) is None and (
-            behind >= len(self._hashes) or self._segment[behind] != self._segment[behind - 1]
-        ):
+        if behind >= len(self._hashes) or self._segment[behind] != self._segment[behind - 1]:
             return True
+        if any(self._hashes[behind] in self._lists[key] for key in ("elsewhere", "prepositions", "topics")):
+            return False
         between = self._text[placed.end : self._starts[behind]].lower()
-        is_elsewhere = any(self._hashes[behind] in self._lists[key] for key in ("elsewhere", "prepositions", "topics"))
-        return not is_elsewhere and self._words.small.isdisjoint(between.split()) and "with" not in between
+        return self._words.small.isdisjoint(between.split()) and "with" not in between
 
     def find_regions(self, headings: Iterable[Heading]) -> list[Region]:
         """Find what is about a site: the section below "Abdomen", and the line behind "Left knee:" and "x-ray of the
         knee"."""
-        regions = [
-            Region(heading.end, heading.section_end, Site(name, heading.start, heading.end, heading.start))
-            for heading in headings
-            if (name := self._read_heading(heading.text))
-        ]
-        for k in self._known:
-            if self._hashes[k] in self._words.sites and (found := self._find_site(k, -1)):
-                (name, start, end, _, _), first = found[0], self._find_side(k)
-                if self._is_study(first) or self._is_item(self._starts[first], end):
-                    line_end = _LINE_END.search(self._text, end)
-                    until = line_end.start() if line_end else len(self._text)
-                    regions.append(Region(end, until, Site(name, start, end, self._starts[first])))
+        regions = []
+        for heading in headings:
+            if name := self._read_heading(heading.text):
+                site = Site(name, heading.start, heading.end, heading.start)
+                regions.append(Region(heading.end, heading.section_end, site))
+        for k in self._places:
+            hit = self._find_site(k, -1)
+            if hit is None:
+                continue
+            site, _ = hit
+            first = self._find_side(k)
+            start = self._starts[first]
+            if self._is_study(first) or self._is_item(start, site.end):
+                line_end = _LINE_END.search(self._text, site.end)
+                until = line_end.start() if line_end else len(self._text)
+                regions.append(Region(site.end, until, site._replace(first=start)))
         return sorted(regions)
 
     def _read_heading(self, text: str) -> str | None:
         """Read the site in a heading: "Abdomen", "Examination of the abdomen"."""
-        words, skipped = text.lower().split(), self._words.small | _WEAK
-        ends = (k for k in range(len(words)) if k == 0 or words[k - 1] in skipped)
-        return next((name for k in ends if (name := self._words.headings.get(" ".join(words[k:])))), None)
+        words = text.lower().split()
+        skipped = self._words.small | _WEAK
+        for start in range(len(words)):
+            name = self._words.headings.get(" ".join(words[start:]))
+            if name and (start == 0 or words[start - 1] in skipped):
+                return name
+        return None
 
     def _is_study(self, first: int) -> bool:
         return self._gap(first) == "p" and self._hashes[first - 1] in self._lists["studies"]
@@ -425,7 +459,7 @@ class PlaceReader:
 
     def list_allergens(self, headings: Iterable[Heading]) -> Iterator[Allergen]:
         """List what may be an item behind "allergic to" or below "Allergies"; of each the longest words first."""
-        for k in self._known:
+        for k in self._places:
             if not self._begins_allergens(k):
                 continue
             yield from self._list_lengths(at := k + 1, self._starts[k])
@@ -451,10 +485,12 @@ class PlaceReader:
 
 @lru_cache(1 << 12)
 def _read_gap(gap: str, small: frozenset[str]) -> str | None:
-    kinds = ""
+    kinds: dict[str, None] = {}
     for piece in _PIECE.findall(gap.lower()):
-        kind = "p" if piece in small else "&" if piece in _AND else "," if piece == "," else ""
-        if not kind and piece not in _WEAK:
+        if piece in small:
+            kinds["p"] = None
+        elif piece in _SIGNS:
+            kinds[_SIGNS[piece]] = None
+        elif piece not in _WEAK:
             return None
-        kinds += kind if kind not in kinds else ""
-    return kinds
+    return "".join(kinds)

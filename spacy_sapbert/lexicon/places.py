@@ -6,9 +6,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from .place_reader import Heading, Pair, Place, Placed, PlaceReader, PlaceWords, Site
+from .bags import Bag
+from .place_reader import Heading, Pair, Placed, PlaceReader, PlaceWords, Region, Site
+from .scan import Place
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
 
 # How many characters behind the mention of a site a finding without one is still there.
 FAR = 1000
-Bag = tuple[int, ...]
 
 
 class Name(NamedTuple):
@@ -51,22 +53,20 @@ class PlaceFinder:
         names = [*self._name_allergies(reader, headings)]
         sites: dict[int, tuple[Place, ...]] = {}
         regions = reader.find_regions(headings)
-        region_starts = [region.start for region in regions]
         inside = _list_inside(text)
-        memory, number = _Memory(self._words), -1
+        # What each text has said so far.
+        memories: dict[int, _Memory] = defaultdict(lambda: _Memory(self._words))
         for placed in reader.find():
-            if (now := bisect_right(starts, placed.start)) != number:
-                memory, number = _Memory(self._words), now
+            memory = memories[bisect_right(starts, placed.start)]
             if placed.sites:
                 memory.add(placed)
             elif placed.start not in inside and reader.is_bare(placed):
-                region = regions[bisect_right(region_starts, placed.start) - 1] if regions else None
-                is_there = region is not None and region.start <= placed.start < region.end
-                site = region.site if region and is_there else memory.recall(placed)
-                placed = placed._replace(sites=(site,), is_next=False) if site else placed
-            named = [*self._name(placed)]
-            names += named
-            if placed.sites and (named or not placed.is_shared):
+                site = _find_region_site(regions, placed.start) or memory.recall(placed)
+                if site:
+                    placed = placed._replace(sites=(site,), is_next=False)
+            of_finding = [*self._name(placed)]
+            names += of_finding
+            if placed.sites and (of_finding or not placed.is_shared):
                 sites[placed.start] = tuple(site.place for site in placed.sites)
         return names, sites
 
@@ -75,13 +75,18 @@ class PlaceFinder:
         others have their own words."""
         own = placed.start, placed.end
         for site in placed.sites:
-            rows = () if site.is_whole and site.start == placed.start else self._find_rows(placed, site)
-            if rows:
-                pieces = tuple(sorted((own, (site.start, site.end))))
-                whole = pieces[0][0], pieces[1][1]
-                is_first = site is placed.sites[0]
-                mention = (whole if placed.is_next else own) if is_first else (site.start, site.end)
-                yield Name(*mention, rows, (whole,) if mention == whole else pieces)
+            if site.is_whole and site.start == placed.start:
+                continue
+            rows = self._find_rows(placed, site)
+            if not rows:
+                continue
+            of_site = site.start, site.end
+            pieces = tuple(sorted((own, of_site)))
+            whole = pieces[0][0], pieces[1][1]
+            mention = of_site
+            if site is placed.sites[0]:
+                mention = whole if placed.is_next else own
+            yield Name(*mention, rows, (whole,) if mention == whole else pieces)
 
     def _find_rows(self, placed: Placed, site: Site) -> tuple[int, ...]:
         """Find the names of a finding at a site, or at the one that this is a part of."""
@@ -107,9 +112,10 @@ class PlaceFinder:
         entries = self._find_entries([bag for _, bag in pairs]).tolist() if pairs else []
         end = 0
         for (item, bag), entry in zip(pairs, entries, strict=True):
-            if entry >= 0 and item.start >= end and (rows := self._choose(entry, bag)):
+            rows = self._choose(entry, bag) if entry >= 0 and item.start >= end else ()
+            if rows:
                 end = item.end
-                yield Name(item.start, item.end, rows, ((item.start, item.end),))
+                yield Name(item.start, end, rows, ((item.start, end),))
 
 
 class _Memory:
@@ -121,25 +127,36 @@ class _Memory:
 
     def add(self, placed: Placed) -> None:
         """Remember where a finding is."""
-        sites = [site for site in placed.sites if site.name not in self._words.vague]
         for head in self._words.recalled.intersection(placed.heads):
-            for site in sites:
-                self._sites[head].pop(site.name, None)
-                self._sites[head][site.name] = site
+            sites = self._sites[head]
+            for site in placed.sites:
+                if site.name not in self._words.vague:
+                    sites.pop(site.name, None)
+                    sites[site.name] = site
 
     def recall(self, placed: Placed) -> Site | None:
         """Find where a finding is that was somewhere before, and nowhere else. "The pain" is no headache."""
         sites = [*self._sites[placed.heads[0]].values()]
-        if not sites or sites[-1].is_whole or placed.start - sites[-1].end > FAR:
+        if not sites:
             return None
-        return sites[-1] if all(self._is_same(site.name, sites[-1].name) for site in sites) else None
+        last = sites[-1]
+        if last.is_whole or placed.start - last.end > FAR:
+            return None
+        return last if all(self._is_same(site.name, last.name) for site in sites) else None
 
     def _is_same(self, name: str, other: str) -> bool:
         broader = self._words.broader
         return name == other or broader.get(name) == other or broader.get(other) == name
 
 
+def _find_region_site(regions: Sequence[Region], start: int) -> Site | None:
+    """Find the site that a place of a text is about."""
+    number = bisect_right(regions, start, key=attrgetter("start")) - 1
+    is_there = number >= 0 and start < regions[number].end
+    return regions[number].site if is_there else None
+
+
 def _list_inside(text: ReadText) -> set[int]:
     """List where words start that are part of a mention of several words."""
-    bounds = ((bisect_left(text.starts, place) for place in places) for places in text.found)
+    bounds = ((bisect_left(text.starts, start), bisect_left(text.starts, end)) for start, end in text.found)
     return {text.starts[k] for first, last in bounds if last - first > 1 for k in range(first, last)}

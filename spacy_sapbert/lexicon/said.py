@@ -21,12 +21,12 @@ import numpy as np
 
 from ..arrays import ArrayFolder, save_array
 from ..progress import say
-from ..ragged import KeyTable, count_offsets, find_places, list_owners, make_offsets, sum_lists, take_lists
+from ..ragged import KeyTable, count_offsets, list_owners, make_offsets, sum_lists, take_lists
 from ..text import normalize_name
 from .english import find_levels
 from .initialisms import OWN_CASE_LENGTH, own_case_forms
 from .languages import ENGLISH, JOINING, LINKING, Language, join_phrases
-from .scan import key_names, scan_names
+from .scan import is_among, key_names, scan_names, sum_hashes
 
 if TYPE_CHECKING:
     from ..terminology.table import Terminology
@@ -64,17 +64,23 @@ class Phrases:
     @classmethod
     def read(cls, sources: Sequence[str | Path], language: Language = ENGLISH) -> Phrases:
         """Read files of phrases, and those that the package has for a language: none for most."""
-        own = {kind: [FOLDER / language.lists[kind]] for kind in ("said", "said_if_marked") if kind in language.lists}
-        paths = ([Path(source)] if source != PACKAGE else own.get("said", []) for source in sources)
-        searched = _read_files([*chain.from_iterable(paths)])
-        marked = _read_files(own.get("said_if_marked", []) if PACKAGE in sources else [])
-        names = [of.split(SEPARATOR) for of in (*searched, *marked)]
+        paths: list[Path] = []
+        for source in sources:
+            paths += _list_own("said", language) if source == PACKAGE else [Path(source)]
+        searched = _read_files(paths)
+        marked = _read_files(_list_own("said_if_marked", language) if PACKAGE in sources else [])
+        names = [joined.split(SEPARATOR) for joined in (*searched, *marked)]
         return cls([*searched.values(), *marked.values()], names, len(searched))
 
     @cached_property
     def standard(self) -> list[str]:
         """All standard names, in their order."""
         return [normalize_name(name) for names in self.names for name in names]
+
+
+def _list_own(kind: str, language: Language) -> list[Path]:
+    """List the file that the package has for a language, if there is one."""
+    return [FOLDER / language.lists[kind]] if kind in language.lists else []
 
 
 @cache
@@ -125,6 +131,11 @@ class Bags(NamedTuple):
     offsets: np.ndarray  # where its words start
     words: np.ndarray  # their hashes; uint64
 
+    def take(self, numbers: np.ndarray) -> Bags:
+        """Take some, in any order."""
+        places, offsets = take_lists(self.offsets, numbers)
+        return Bags(self.rows[numbers].astype(np.uint32), self.crossed[numbers], offsets, self.words[places])
+
 
 class SaidTable(NamedTuple):
     """Phrases that stand for names of a terminology: as whole texts for linkers, as content words for matchers."""
@@ -135,7 +146,8 @@ class SaidTable(NamedTuple):
     @classmethod
     def empty(cls) -> SaidTable:
         """Make a table without phrases."""
-        keys, rows = np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint32)
+        keys = np.empty(0, dtype=np.uint64)
+        rows = np.empty(0, dtype=np.uint32)
         bags = Bags(rows, np.empty((0, 2), dtype=np.uint8), make_offsets([]), keys)
         return cls(KeyTable.make(keys, rows), bags)
 
@@ -143,33 +155,28 @@ class SaidTable(NamedTuple):
     def build(cls, phrases: Phrases, terminology: Terminology, names: KeyTable, language: Language) -> SaidTable:
         """Find the names that phrases stand for, given the keys of all names. Left out, and counted, are phrases whose
         standard names the terminology lacks, phrases that are names, and those of many concepts."""
-        named = _find_named(phrases, terminology, names, language)
-        known = np.flatnonzero(named >= 0)
-        texts = [text for of in known for text in phrases.phrases[of]]
-        of_concept = np.repeat(known, [len(phrases.phrases[of]) for of in known])
-        row = named[of_concept]
+        row_of = _find_named(phrases, terminology, names, language)
+        named = np.flatnonzero(row_of >= 0)
+        lists = [phrases.phrases[number] for number in named]
+        texts = [*chain.from_iterable(lists)]
+        numbers = np.repeat(named, [*map(len, lists)])
         keys = key_names(texts, language).ordered
         places = np.flatnonzero((keys > 0) & (names.find(keys) < 0))
-        keys = keys[places]
-        is_clear = _count_concepts(keys, terminology.name_concept[row[places]]) <= MOST_CONCEPTS
-        keys, places = keys[is_clear], places[is_clear]
-        _say_used(phrases, named, len(places))
-        rows = row[places]
-        searched = np.flatnonzero(of_concept[places] < phrases.n_searched)
+        concepts = terminology.name_concept[row_of[numbers[places]]]
+        places = places[_count_concepts(keys[places], concepts) <= MOST_CONCEPTS]
+        _say_used(phrases, row_of, len(places))
+        rows = row_of[numbers[places]]
+        searched = np.flatnonzero(numbers[places] < phrases.n_searched)
         order = searched[np.argsort(rows[searched], kind="stable")]
-        return cls(
-            KeyTable.make(keys, rows),
-            _list_bags([texts[place] for place in places[order].tolist()], rows[order], language),
-        )
+        ordered = [texts[place] for place in places[order]]
+        return cls(KeyTable.make(keys[places], rows), _list_bags(ordered, rows[order], language))
 
     def moved(self, moved: np.ndarray) -> SaidTable:
         """Make the table of an edited terminology, given the new row of each name, or -1."""
         rows = moved[self.bags.rows]
         order = np.argsort(rows, kind="stable")
         order = order[rows[order] >= 0]
-        places, offsets = take_lists(self.bags.offsets, order)
-        crossed, words = self.bags.crossed[order], self.bags.words[places]
-        return SaidTable(self.whole.moved(moved), Bags(rows[order].astype(np.uint32), crossed, offsets, words))
+        return SaidTable(self.whole.moved(moved), self.bags._replace(rows=rows).take(order))
 
     def to_disk(self, folder: Path) -> None:
         """Save to a folder that has more."""
@@ -180,7 +187,8 @@ class SaidTable(NamedTuple):
     def from_disk(cls, arrays: ArrayFolder, n_names: int) -> SaidTable:
         """Load what `to_disk` saved, for a terminology of so many names."""
         whole = arrays.read_keys("said", n_names)
-        rows, words = arrays.read_rows("said_bag_rows", n_names), arrays.read("said_bag_words", np.uint64)
+        rows = arrays.read_rows("said_bag_rows", n_names)
+        words = arrays.read("said_bag_words", np.uint64)
         crossed = arrays.read("said_bag_crossed", np.uint8, shape=(len(rows), 2))
         offsets = arrays.read_offsets("said_bag_offsets", len(rows), len(words))
         if (rows[1:] < rows[:-1]).any():
@@ -190,74 +198,72 @@ class SaidTable(NamedTuple):
 
 def _find_named(phrases: Phrases, terminology: Terminology, names: KeyTable, language: Language) -> np.ndarray:
     """Find the name that the phrases of each concept stand for: its row, or -1."""
-    owner = np.repeat(np.arange(len(phrases.names)), [*map(len, phrases.names)])
+    owners = list_owners(make_offsets([*map(len, phrases.names)]))
     entries = names.find(_key_standard(phrases, language))
-    places = np.flatnonzero(entries >= 0)
-    entries = entries[places]
     row_of = np.full(len(phrases.names), -1, dtype=np.int64)
-    texts, canonical = terminology.names["name"], terminology.concepts["canonical_name"]
+    texts = terminology.names["name"]
+    canonical = terminology.concepts["canonical_name"]
     # From the last one to the first one, which stays.
-    for place, entry in zip(places[::-1].tolist(), entries[::-1].tolist(), strict=True):
-        rows, name = names.rows_of(entry).tolist(), phrases.standard[place]
+    for place in np.flatnonzero(entries >= 0)[::-1].tolist():
+        rows = names.rows_of(entries[place]).tolist()
+        name = phrases.standard[place]
         if len(name) <= OWN_CASE_LENGTH:
             rows = [row for row in rows if not own_case_forms(texts[row]).isdisjoint(own_case_forms(name))]
         if len(rows) > 1:
             rows.sort(key=lambda row: texts[row] != canonical[int(terminology.name_concept[row])])
         if rows:
-            row_of[owner[place]] = rows[0]
+            row_of[owners[place]] = rows[0]
     return row_of
 
 
 def _count_concepts(keys: np.ndarray, concept: np.ndarray) -> np.ndarray:
     """Count the concepts that have each key."""
-    order = np.lexsort((concept, keys))
-    keys, concept = keys[order], concept[order]
-    is_key = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
-    is_new = is_key | (np.diff(concept, prepend=-1) != 0)
-    group = np.cumsum(is_key) - 1
-    counts = np.empty(len(keys), dtype=np.int64)
-    counts[order] = np.bincount(group, is_new).astype(np.int64)[group]
-    return counts
+    numbers = np.unique(keys, return_inverse=True)[1]
+    n_concepts = concept.max(initial=0) + 1
+    pairs = np.unique(numbers * n_concepts + concept)
+    return np.bincount(pairs // n_concepts)[numbers]
 
 
 def _list_bags(phrases: Sequence[str], rows: np.ndarray, language: Language) -> Bags:
     """List the words of phrases, and these again without the small ones inside, such as "is"."""
     crossed, offsets, words = _read_words(phrases, language)
     owner = list_owners(offsets)
-    is_small = (find_places(language.small_hashes, words) >= 0) | _find_beginnings(words, offsets, language)
-    is_clear = _find_clear(words[~is_small], owner[~is_small], len(rows), language)
-    # At the ends, small words are left out anyway.
-    n_kept = np.cumsum(~is_small)
-    before, behind = np.append(0, n_kept)[offsets[:-1]], np.append(0, n_kept)[offsets[1:]]
+    is_large = ~(is_among(words, language.small_hashes) | _find_beginnings(words, offsets, language))
+    is_clear = _find_clear(words[is_large], owner[is_large], len(rows), language)
     # "Thyroxine" does not say what "on thyroxine" does.
-    taking, articles = (join_phrases(of.split()) for of in (language.taking, language.articles))
-    find_taken = re.compile(rf"(?i)\b(?:{taking})\s+(?:(?:{articles})\s+)?\S+$").search
-    is_taken = np.array([find_taken(phrase) is not None for phrase in phrases], dtype=bool)
-    is_clear &= ~(is_taken & (behind - before == 1))
-    is_inner = (n_kept > before[owner]) & ((n_kept < behind[owner]) | ~is_small)
-    inner, kept = (np.flatnonzero(which & is_clear[owner]) for which in (is_inner, ~is_small))
-    place, number = np.concatenate([inner, kept]), np.concatenate([owner[inner], owner[kept] + len(rows)])
-    words, rows, crossed = words[place], np.concatenate([rows, rows]), np.concatenate([crossed, crossed])
-    sums = np.zeros(len(rows), dtype=np.uint64)
-    np.add.at(sums, number, words)
-    order = np.lexsort((sums, rows))
-    order = order[np.concatenate([is_clear, is_clear])[order]]
-    is_new = np.append(True, (np.diff(rows[order]) != 0) | (np.diff(sums[order]) != 0))[: len(order)]
-    order = order[is_new]
-    places, taken = take_lists(count_offsets(number, len(rows)), order)
-    return Bags(rows[order].astype(np.uint32), crossed[order], taken, words[places])
+    n_large = sum_lists(is_large, offsets)
+    is_clear &= ~(_find_taking(phrases, language) & (n_large == 1))
+    # At the ends, small words are left out anyway.
+    n_before = make_offsets(is_large)[:-1] - make_offsets(n_large)[owner]
+    is_inner = is_large | ((n_before > 0) & (n_before < n_large[owner]))
+    inner = np.flatnonzero(is_inner & is_clear[owner])
+    large = np.flatnonzero(is_large & is_clear[owner])
+    numbers = np.concatenate([owner[inner], owner[large] + len(rows)])
+    hashes = words[np.concatenate([inner, large])]
+    bags = Bags(np.tile(rows, 2), np.tile(crossed, (2, 1)), count_offsets(numbers, 2 * len(rows)), hashes)
+    sums = sum_hashes(hashes, numbers, len(bags.rows))
+    order = np.lexsort((sums, bags.rows))
+    order = order[np.tile(is_clear, 2)[order]]
+    pairs = np.stack([bags.rows.astype(np.uint64), sums])[:, order]
+    is_new = np.append(True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0))[: len(order)]
+    return bags.take(order[is_new])
+
+
+def _find_taking(phrases: Sequence[str], language: Language) -> np.ndarray:
+    """Find the phrases that say that somebody takes something."""
+    taking = join_phrases(language.taking.split())
+    articles = join_phrases(language.articles.split())
+    search = re.compile(rf"(?i)\b(?:{taking})\s+(?:(?:{articles})\s+)?\S+$").search
+    return np.array([search(phrase) is not None for phrase in phrases], dtype=bool)
 
 
 def _find_beginnings(words: np.ndarray, offsets: np.ndarray, language: Language) -> np.ndarray:
     """Find the subjects that phrases begin with, such as "I" and "he's"."""
-    is_subject = find_places(language.subject_hashes, words) >= 0
-    is_contracted = find_places(language.contracted_hashes, words) >= 0
     is_first = np.zeros(len(words), dtype=bool)
     is_first[offsets[:-1][np.diff(offsets) > 0]] = True
-    begins = is_first & is_subject
-    goes_on = np.append(False, begins[:-1]) & ~is_first & is_contracted
-    result: np.ndarray = begins | goes_on
-    return result
+    begins = is_first & is_among(words, language.subject_hashes)
+    is_second = np.append(False, begins[:-1]) & ~is_first
+    return np.asarray(begins | (is_second & is_among(words, language.contracted_hashes)))
 
 
 def _find_clear(words: np.ndarray, owner: np.ndarray, n: int, language: Language) -> np.ndarray:
@@ -266,9 +272,10 @@ def _find_clear(words: np.ndarray, owner: np.ndarray, n: int, language: Language
     stops = language.opening_hashes, language.subject_hashes, language.contracted_hashes, language.numbered_hashes
     is_stop = np.isin(words, np.concatenate(stops))
     is_rare = (find_levels(words) >= UNCOMMON) & ~is_stop
-    n_words, n_rare, n_stop = (np.bincount(owner, of, minlength=n) for of in (np.ones(len(words)), is_rare, is_stop))
-    is_clear: np.ndarray = (n_rare > 0) | ((n_words > 1) & (n_words > n_stop))
-    return is_clear
+    n_words = np.bincount(owner, minlength=n)
+    n_stop = np.bincount(owner[is_stop], minlength=n)
+    has_rare = np.bincount(owner[is_rare], minlength=n) > 0
+    return np.asarray(has_rare | ((n_words > 1) & (n_words > n_stop)))
 
 
 def _read_words(phrases: Sequence[str], language: Language) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -277,17 +284,21 @@ def _read_words(phrases: Sequence[str], language: Language) -> tuple[np.ndarray,
     lengths = [np.empty(0, dtype=np.int64)]
     crossed = [np.empty((0, 2), dtype=np.uint8)]
     for words, offsets in scan_names(phrases, language):
-        is_link, is_join = words.kinds >= LINKING, words.kinds == JOINING
-        crossed.append(np.stack([sum_lists(which, offsets) for which in (is_link, is_join)], axis=1).astype(np.uint8))
+        n_links = sum_lists(words.kinds >= LINKING, offsets)
+        n_joins = sum_lists(words.kinds == JOINING, offsets)
+        crossed.append(np.stack([n_links, n_joins], axis=1).astype(np.uint8))
         content, owner = words.list_content(offsets)
         hashes.append(content)
-        lengths.append(np.bincount(owner, minlength=len(offsets) - 1))
+        lengths.append(np.bincount(owner, minlength=len(n_links)))
     return np.concatenate(crossed), make_offsets(np.concatenate(lengths)), np.concatenate(hashes)
 
 
-def _say_used(phrases: Phrases, named: np.ndarray, n_used: int) -> None:
-    unknown = [phrases.names[place][0] for place in np.flatnonzero(named < 0).tolist()]
-    lacking = f"; it lacks {len(unknown):,} of {len(named):,} standard names, such as {', '.join(unknown[:EXAMPLES])}"
-    n_phrases = sum(map(len, phrases.phrases))
-    if phrases.is_own and len(named):
-        say(f"{n_used:,} of {n_phrases:,} phrases stand for names of the terminology{lacking * bool(unknown)}")
+def _say_used(phrases: Phrases, row_of: np.ndarray, n_used: int) -> None:
+    if not (phrases.is_own and phrases.names):
+        return
+    text = f"{n_used:,} of {sum(map(len, phrases.phrases)):,} phrases stand for names of the terminology"
+    unknown = [phrases.names[number][0] for number in np.flatnonzero(row_of < 0)]
+    if unknown:
+        examples = ", ".join(unknown[:EXAMPLES])
+        text += f"; it lacks {len(unknown):,} of {len(phrases.names):,} standard names, such as {examples}"
+    say(text)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +37,18 @@ from ..text import (
     strip_accents,
     write_plainly,
 )
-from .languages import CONTENT, ENGLISH, JOINING, LETTERED, LINKING, Language, Piece, get_reader, write_letters
+from .languages import (
+    CONTENT,
+    ENGLISH,
+    JOINING,
+    LETTERED,
+    LINKING,
+    Language,
+    Piece,
+    as_hashes,
+    get_reader,
+    write_letters,
+)
 
 # Invisible format characters belong to the word around them, as marks do.
 _INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
@@ -75,6 +86,7 @@ _WEAK_GAP = re.compile(r"[\s'\-]*")
 MOST_CACHED = 200
 # Stands between texts that are read as one, and no name crosses it.
 BETWEEN = "\n\n"
+Place = tuple[int, int]  # start and end in characters
 
 # Kinds of bytes. Nothing depends on closing punctuation behind a word, nor on opening punctuation before it.
 _OTHER, _BLANK, _ALPHANUMERIC, _CLOSING, _OPENING = range(5)
@@ -173,52 +185,59 @@ class Scan(NamedTuple):
         if vocabulary is not None and len(vocabulary):
             joined = self._complete(vocabulary)._join_hyphens(vocabulary)
         hashes, kinds, gaps, _ = joined.words
-        joins = np.cumsum(((gaps & JOIN) > 0) | (kinds == JOINING))
-        n_brackets = np.cumsum((gaps & BRACKET) > 0)
-        links = np.cumsum(((gaps & LINK) > 0) | (kinds == LINKING)) + joins + BRACKETED * n_brackets
-        segment, skipped = np.cumsum(gaps & END), np.cumsum(kinds != CONTENT)
-        columns = name_deficiency(hashes), *joined[-4:], segment, links, joins, skipped
         is_content = kinds == CONTENT
+        joins = np.cumsum(((gaps & JOIN) > 0) | (kinds == JOINING))
+        links = joins + np.cumsum(((gaps & LINK) > 0) | (kinds == LINKING))
+        links += BRACKETED * np.cumsum((gaps & BRACKET) > 0)
+        counts = np.cumsum(gaps & END), links, joins, np.cumsum(~is_content)
+        columns = name_deficiency(hashes), *joined[-4:], *counts
         return Reading(*(column[is_content] for column in columns))
 
     def _join_hyphens(self, vocabulary: np.ndarray) -> Scan:
         """Join words with a hyphen between them that are one word."""
-        hashes, ends = self.words.hashes.copy(), self.ends.copy()
-        is_kept = np.ones(len(hashes), dtype=bool)
+        hashes = self.words.hashes.copy()
+        ends = self.ends.copy()
+        is_left = np.ones(len(hashes), dtype=bool)
         rows = np.flatnonzero(self.words.gaps == HYPHEN)
-        places = self.number[rows].tolist()
-        joined = [
-            _hash_joined(self.language, self.pieces[2 * place - 1], self.pieces[2 * place + 1]) for place in places
-        ]
-        keys = np.array(joined, dtype=np.uint64)
-        for hit in np.flatnonzero((keys > 0) & (find_places(vocabulary, keys) >= 0)).tolist():
-            row, piece = int(rows[hit]), places[hit]
-            before, end = np.searchsorted(self.number, (piece - 1, piece + 1)).tolist()
-            if before < row and self.words.kinds[before] == CONTENT and is_kept[before]:
-                hashes[before] = keys[hit]
+        numbers = self.number[rows].tolist()
+        ways = [(self.pieces[2 * number - 1], self.pieces[2 * number + 1]) for number in numbers]
+        for hit, key in self._find_joined(ways, vocabulary):
+            row = rows[hit]
+            number = numbers[hit]
+            before, end = np.searchsorted(self.number, (number - 1, number + 1)).tolist()
+            if before < row and self.words.kinds[before] == CONTENT and is_left[before]:
+                hashes[before] = key
                 ends[before] = ends[row]
-                is_kept[before + 1 : end] = False
-        words = self.words._replace(hashes=hashes).take(is_kept)
-        columns = (column[is_kept] for column in self._replace(ends=ends)[-5:])
+                is_left[before + 1 : end] = False
+        words = self.words._replace(hashes=hashes).take(is_left)
+        columns = (column[is_left] for column in self._replace(ends=ends)[-5:])
         return Scan(self.language, self.pieces, words, *columns)
+
+    def _find_joined(self, ways: Sequence[tuple[str, str]], vocabulary: np.ndarray) -> Iterator[tuple[int, int]]:
+        """Find pairs of parts that are one word of a vocabulary: their places, and the hashes of these words."""
+        hashes = as_hashes(_hash_joined(self.language, *way) for way in ways)
+        places = np.flatnonzero((hashes > 0) & is_among(hashes, vocabulary))
+        return zip(places.tolist(), hashes[places].tolist(), strict=True)
 
     def _complete(self, vocabulary: np.ndarray) -> Scan:
         """Complete words whose end or beginning a coordinated word has: "Herz-" is "Herzinsuffizienz" in "Herz- und
         Niereninsuffizienz"."""
-        hashes, (starts, ends, *others) = self.words.hashes.copy(), map(np.copy, self[-4:])
+        hashes = self.words.hashes.copy()
+        starts, ends, *others = map(np.copy, self[-4:])
         for join in self.number[self.words.kinds == JOINING].tolist():
             for piece, other, ways in _list_ways(self.pieces, 2 * join + 1):
-                row, until, at = np.searchsorted(self.number, np.array((piece, piece + 2, other)) // 2).tolist()
-                joined = [_hash_joined(self.language, *way[:2]) for way in ways] if until - row == 1 else []
-                keys = np.array(joined, dtype=np.uint64)
-                for hit in np.flatnonzero((keys > 0) & (find_places(vocabulary, keys) >= 0))[:1].tolist():
-                    hashes[row] = keys[hit]
+                row, until, of_other = np.searchsorted(self.number, np.array((piece, piece + 2, other)) // 2)
+                if until - row != 1:
+                    continue
+                for hit, key in islice(self._find_joined([way[:2] for way in ways], vocabulary), 1):
+                    hashes[row] = key
                     for column, place in zip(others, ways[hit][2:], strict=True):
-                        column[row] = self.starts[at] + place
+                        column[row] = self.starts[of_other] + place
                     # With the hyphen.
                     starts[row] -= piece > other
                     ends[row] += piece < other
-        return Scan(self.language, self.pieces, self.words._replace(hashes=hashes), self.number, starts, ends, *others)
+        words = self.words._replace(hashes=hashes)
+        return Scan(self.language, self.pieces, words, self.number, starts, ends, *others)
 
 
 def scan(text: str, language: Language = ENGLISH) -> Scan:
@@ -226,7 +245,8 @@ def scan(text: str, language: Language = ENGLISH) -> Scan:
     invisible characters. Where words are not English, spelling counts."""
     text = write_plainly(text)
     pieces, read = _read_pieces(text, language)
-    words, before = pieces[1::2], pieces[:-1:2]
+    words = pieces[1::2]
+    before = pieces[:-1:2]
     lengths = np.fromiter(map(len, pieces), np.int64, len(pieces))
     ends = np.cumsum(lengths)[1::2]
     starts = ends - lengths[1::2]
@@ -238,7 +258,7 @@ def scan(text: str, language: Language = ENGLISH) -> Scan:
         gaps[[place for place in dotted if _ORDINAL.fullmatch(words[place - 1])]] = DOTTED
     n_words = [len(piece.hashes) for piece in read]
     number = np.repeat(np.arange(len(read)), n_words)
-    hashes = np.array([one for piece in read for one in piece.hashes], dtype=np.uint64)
+    hashes = as_hashes(chain.from_iterable(piece.hashes for piece in read))
     kinds = np.fromiter((piece.kind for piece in read), np.int64, len(read))
     marks = np.zeros(len(before), dtype=np.uint64)
     marked = np.flatnonzero(gaps & ~HYPHEN)
@@ -251,7 +271,7 @@ def scan(text: str, language: Language = ENGLISH) -> Scan:
 
 def find_compounds(hashes: np.ndarray, language: Language) -> np.ndarray:
     """Find the words that make a compound with the next one: "eye brow"."""
-    return np.flatnonzero(find_places(_list_compounds(language), hashes[:-1] * MULTIPLIER + hashes[1:]) >= 0)
+    return np.flatnonzero(is_among(hashes[:-1] * MULTIPLIER + hashes[1:], _list_compounds(language)))
 
 
 @cache
@@ -283,11 +303,13 @@ def _get_piece() -> re.Pattern[str]:
 def _read_pieces(text: str, language: Language) -> tuple[list[str], list[Piece]]:
     """Split a text into gaps and pieces in turn, and read the pieces."""
     pieces = _get_piece().split(text)
-    words, before = pieces[1::2], pieces[:-1:2]
+    words = pieces[1::2]
+    gaps = pieces[:-1:2]
     read = [*map(get_reader(language), words)]
     for place in [place for place, word in enumerate(words) if len(word) < 3]:
-        is_first = place == 0 or BETWEEN in before[place]
-        read[place] = _read_short(words[place], "" if is_first else words[place - 1], before[place], language)
+        is_first = place == 0 or BETWEEN in gaps[place]
+        before = "" if is_first else words[place - 1]
+        read[place] = _read_short(words[place], before, gaps[place], language)
     return pieces, read
 
 
@@ -404,10 +426,9 @@ def _read_parts(parts: list[str], language: Language) -> _Parts:
         for texts in chain([[]], read_chunks(parts)):
             chunks.append(_read_chunk(texts, language))
             progress.update(len(texts))
-    words = Words(*(np.concatenate(column) for column in zip(*(chunk.words for chunk in chunks), strict=True)))
+    words = Words(*join_columns(chunk.words for chunk in chunks))
     offsets = make_offsets(np.concatenate([np.diff(chunk.offsets) for chunk in chunks]))
-    gaps, marks, is_open = (np.concatenate(column) for column in list(zip(*chunks, strict=True))[2:])
-    return _Parts(words, offsets, gaps, marks, is_open)
+    return _Parts(words, offsets, *join_columns(chunk[2:] for chunk in chunks))
 
 
 def _read_chunk(texts: list[str], language: Language) -> _Parts:
@@ -427,7 +448,7 @@ def _read_chunk(texts: list[str], language: Language) -> _Parts:
     is_open[filled] |= ~is_bare
     alone = [f" {text} " if n == 0 else " " for text, n in zip(texts, n_words.tolist(), strict=True)]
     gaps = np.array([*map(_read_gap, alone)], dtype=np.int64)
-    marks = np.array([*map(_hash_gap, alone)], dtype=np.uint64)
+    marks = as_hashes(map(_hash_gap, alone))
     return _Parts(scanned.words, offsets, gaps, marks, is_open)
 
 
@@ -449,7 +470,8 @@ def _join_parts(
 ) -> tuple[Words, np.ndarray]:
     """Put the words of names together from those of their parts."""
     rows, starts = take_lists(of_parts.offsets, numbers.ids)
-    words, is_punctuation = of_parts.words.take(rows), np.diff(starts) == 0
+    words = of_parts.words.take(rows)
+    is_punctuation = np.diff(starts) == 0
     behind = np.flatnonzero(is_punctuation[:-1] & ~is_punctuation[1:]) + 1
     words.gaps[starts[behind]] = of_parts.gaps[numbers.ids[behind - 1]]
     words.marks[starts[behind]] = of_parts.marks[numbers.ids[behind - 1]]
@@ -463,7 +485,7 @@ def _join_parts(
     of_names = np.arange(len(names))
     of_names[whole] = len(names) + np.arange(len(whole))
     rows, offsets = take_lists(offsets, of_names)
-    both = Words(*(np.concatenate(pair) for pair in zip(words, scanned.words, strict=True)))
+    both = Words(*join_columns([words, scanned.words]))
     return both.take(rows), offsets
 
 
@@ -476,6 +498,23 @@ def _has_writing(names: TextColumn) -> np.ndarray:
     has_writing = np.zeros(len(names), dtype=bool)
     has_writing[texts.find_owners(places)] = True
     return has_writing
+
+
+def is_among(hashes: np.ndarray, words: np.ndarray) -> np.ndarray:
+    """Tell which hashes are those of words, which are sorted."""
+    return np.asarray(find_places(words, hashes) >= 0)
+
+
+def sum_hashes(hashes: np.ndarray, owners: np.ndarray, n: int) -> np.ndarray:
+    """Add up the hashes of each of `n` texts or names, modulo 2^64, given the number of each one's owner."""
+    sums = np.zeros(n, dtype=np.uint64)
+    np.add.at(sums, owners, hashes)
+    return sums
+
+
+def join_columns(tables: Iterable[Iterable[np.ndarray]]) -> list[np.ndarray]:
+    """Join the columns of several tables."""
+    return [np.concatenate(columns) for columns in zip(*tables, strict=True)]
 
 
 def name_deficiency(hashes: np.ndarray) -> np.ndarray:
@@ -555,22 +594,23 @@ def _find_new_lines(text: str, words: list[str], gaps: list[str], starts: np.nda
 def _list_ways(pieces: list[str], join: int) -> Iterator[tuple[int, int, list[tuple[str, str, int, int]]]]:
     """List the words that a hyphen cuts before and behind a joining word: the piece of each, the piece that has what is
     lacking, and the ways in which the whole may be put together: two parts, and where the other word has its one."""
-    first, second = join - 2, join + 2
+    first = join - 2
+    second = join + 2
     if first < 0 or second >= len(pieces):
         return
-    gap, behind = pieces[join - 1], pieces[join + 1]
+    word, gap, _, behind, other = pieces[first : second + 1]
     is_cut = _CUT_BEFORE.fullmatch(behind) is not None
-    length, places = len(pieces[second]), range(1, len(pieces[second]))
     before = first if is_cut or behind.isspace() else -1
     while before > 0 and _CUT.fullmatch(pieces[before + 1]):
-        yield before, second, [(pieces[before], pieces[second][at:], at, length) for at in places]
+        yield before, second, [(pieces[before], other[cut:], cut, len(other)) for cut in range(1, len(other))]
         before -= 2
     if is_cut and (gap.isspace() or _CUT.fullmatch(gap)):
-        places = range(len(pieces[first]), 1, -1)
-        yield second, first, [(pieces[first][:at], pieces[second], 0, at) for at in places]
+        yield second, first, [(word[:cut], other, 0, cut) for cut in range(len(word), 1, -1)]
 
 
 @lru_cache(CACHED)
 def _hash_joined(language: Language, first: str, second: str) -> int:
-    hashes = get_reader(language)(first + second).hashes if len(first) > 1 and len(second) > 2 else ()
+    if len(first) < 2 or len(second) < 3:
+        return 0
+    hashes = get_reader(language)(first + second).hashes
     return hashes[0] if len(hashes) == 1 else 0

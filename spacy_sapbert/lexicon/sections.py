@@ -71,11 +71,13 @@ def _read_headings() -> dict[str, dict[str, str]]:
 def find_headings(text: str, language: languages.Language) -> Iterator[Section]:
     """Find the headings of a note: those of the list, and words that headings are made of, with no others. In
     "Hypertension: well controlled", there is none. A section ends where the next begins."""
-    places = [match.span(1) if match[1] else match.span(2) for match in _HEADING.finditer(text)]
-    labels = [
-        _find_label(text[start:end], language, is_line=text[end:].lstrip(" \t")[:1] != ":") for start, end in places
-    ]
-    headings = [(*place, label) for place, label in zip(places, labels, strict=True) if label is not None]
+    headings = []
+    for match in _HEADING.finditer(text):
+        start, end = match.span(1) if match[1] else match.span(2)
+        is_line = text[end:].lstrip(" \t")[:1] != ":"
+        label = _find_label(text[start:end], language, is_line=is_line)
+        if label is not None:
+            headings.append((start, end, label))
     ends = [start for start, _, _ in headings[1:]]
     for (start, heading_end, label), end in zip(headings, [*ends, len(text)], strict=False):
         yield Section(start, heading_end, end, label)
@@ -87,15 +89,14 @@ def _find_label(heading: str, language: languages.Language, *, is_line: bool) ->
     if is_line and (len(heading) <= LEAST_HEADING or not heading[0].isupper()):
         return None
     plain = " ".join(heading.lower().split())
-    known = _read_headings().get(language.code, {})
-    if plain in known:
-        return known[plain]
-    joins = language.heading_joins.split()
+    labels = _read_headings().get(language.code, {})
+    if plain in labels:
+        return labels[plain]
     words = language.headings.split()
     first, *parts = _JOINTS.split(plain)
-    if first not in words or not all(part in words or part in joins for part in parts):
+    if first not in words or not {*parts}.issubset(words + language.heading_joins.split()):
         return None
-    return next((label for phrase, label in known.items() if f" {phrase} " in f" {plain} "), "")
+    return next((label for phrase, label in labels.items() if f" {phrase} " in f" {plain} "), "")
 
 
 def hide_headings(text: str, sections: Iterable[Section]) -> str:

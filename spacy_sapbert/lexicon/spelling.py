@@ -14,7 +14,7 @@ from ..ragged import find_places, list_owners
 from ..text import CACHED
 from .bags import KeyFilter, make_key_filter
 from .english import RARE, find_levels
-from .languages import Language
+from .languages import Language, as_hashes
 from .scan import Reading, list_words, scan_many
 
 # Letters of the words that are put right. Shorter ones are nearly any other word.
@@ -33,87 +33,101 @@ class Speller:
     def __init__(self, vocabulary: np.ndarray) -> None:
         self._vocabulary = vocabulary
         self._may_be = make_key_filter(vocabulary)
-        self._known: dict[str, int] = {}
+        # The hash of what each word should be; 0 if nothing is near.
+        self._right: dict[str, int] = {}
 
     def correct(self, text: str, reading: Reading) -> frozenset[int]:
         """Put words of a reading right, and return their places."""
-        lengths = reading.ends - reading.starts
-        long = np.flatnonzero((lengths >= LEAST_LETTERS) & (lengths <= MOST_LETTERS))
-        strange = long[find_places(self._vocabulary, reading.hashes[long]) < 0]
-        strange = strange[find_levels(reading.hashes[strange]) == RARE]
-        bounds = zip(reading.starts[strange].tolist(), reading.ends[strange].tolist(), strict=True)
-        words = [text[start:end] for start, end in bounds]
+        places = _find_strange(reading.hashes, reading.ends - reading.starts, self._vocabulary)
+        words = [text[reading.starts[place] : reading.ends[place]] for place in places]
         # Other threads may use the same one, which therefore loses nothing.
-        found = self._known if len(self._known) < CACHED else {}
-        found.update(self._find_known({word for word in words if word not in found}))
-        self._known = found
-        known = np.array([found[word] for word in words], dtype=np.uint64)
-        reading.hashes[strange[known > 0]] = known[known > 0]
-        return frozenset(strange[known > 0].tolist())
+        right = self._right if len(self._right) < CACHED else {}
+        new = sorted({word for word in words if word not in right})
+        near = find_near(new, self._have)
+        hashes_of = {new[place]: hash_string(word) for place, word in near.items()}
+        right.update(dict.fromkeys(new, 0) | hashes_of)
+        self._right = right
+        hashes = as_hashes(right[word] for word in words)
+        places = places[hashes > 0]
+        reading.hashes[places] = hashes[hashes > 0]
+        return frozenset(places.tolist())
 
-    def _find_known(self, texts: set[str]) -> Iterator[tuple[str, int]]:
-        """Find the hash of the one word of names that each word nearly is; 0 for none."""
-        words = sorted(texts)
-        near = find_near(words, lambda _, hashes: self._is_known(hashes))
-        yield from ((word, hash_string(near[place]) if place in near else 0) for place, word in enumerate(words))
-
-    def _is_known(self, hashes: np.ndarray) -> np.ndarray:
-        return _find_in(self._vocabulary, self._may_be, hashes)
+    def _have(self, _: np.ndarray, hashes: np.ndarray) -> np.ndarray:
+        return _are_among(self._vocabulary, self._may_be, hashes)
 
 
 def find_misspelt(texts: Sequence[str], names: np.ndarray, may_be: KeyFilter, language: Language) -> dict[int, int]:
     """Find the texts that are a name but for a typing error in one long word, which neither English has nor is a name:
     the key of that name, by the places of texts. `names` are the keys of names by their words in order."""
     scanned, offsets = scan_many(texts, language)
-    keys, hashes = scanned.words.make_keys(offsets), scanned.words.hashes
-    words = [scanned.pieces[2 * number + 1] for number in scanned.number.tolist()]
-    owner, powers = list_owners(offsets), scanned.words.make_powers(offsets)
-    is_long = np.array([LEAST_LETTERS <= len(word) <= MOST_LETTERS for word in words], dtype=bool)
-    strange = np.flatnonzero(is_long & (find_places(names, hashes) < 0))
-    strange = strange[find_levels(hashes[strange]) == RARE]
-    rest = keys[owner[strange]] - hashes[strange] * powers[strange]
+    hashes = scanned.words.hashes
+    strange = _find_strange(hashes, scanned.ends - scanned.starts, names)
+    words = [scanned.pieces[2 * number + 1] for number in scanned.number[strange]]
+    owners = list_owners(offsets)[strange]
+    powers = scanned.words.make_powers(offsets)[strange]
+    # The keys of texts without their strange words.
+    rest = scanned.words.make_keys(offsets)[owners] - hashes[strange] * powers
 
-    def is_name(rows: np.ndarray, of_words: np.ndarray) -> np.ndarray:
-        return _find_in(names, may_be, rest[rows, None] + of_words * powers[strange][rows, None])
+    def are_names(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+        return _are_among(names, may_be, rest[rows, None] + others * powers[rows, None])
 
-    near = find_near([words[place] for place in strange.tolist()], is_name)
-    at = np.array([*near], dtype=np.int64)
-    right = np.array([*map(hash_string, near.values())], dtype=np.uint64)
-    keys = rest[at] + right * powers[strange[at]]
-    return dict(zip(owner[strange[at]].tolist(), keys.tolist(), strict=True))
+    near = find_near(words, are_names)
+    rows = np.array([*near], dtype=np.int64)
+    right = as_hashes(map(hash_string, near.values()))
+    keys = rest[rows] + right * powers[rows]
+    return dict(zip(owners[rows].tolist(), keys.tolist(), strict=True))
 
 
-def _find_in(known: np.ndarray, may_be: KeyFilter, hashes: np.ndarray) -> np.ndarray:
-    is_known = may_be(hashes)
-    is_known[is_known] = find_places(known, hashes[is_known]) >= 0
-    return is_known
+def _find_strange(hashes: np.ndarray, lengths: np.ndarray, vocabulary: np.ndarray) -> np.ndarray:
+    """Find the long words that neither English has nor a vocabulary."""
+    places = np.flatnonzero((lengths >= LEAST_LETTERS) & (lengths <= MOST_LETTERS))
+    places = places[find_places(vocabulary, hashes[places]) < 0]
+    return np.asarray(places[find_levels(hashes[places]) == RARE])
+
+
+def _are_among(keys: np.ndarray, may_be: KeyFilter, hashes: np.ndarray) -> np.ndarray:
+    are_among = may_be(hashes)
+    are_among[are_among] = find_places(keys, hashes[are_among]) >= 0
+    return are_among
 
 
 def find_near(texts: Sequence[str], is_known: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> dict[int, str]:
     """Find the one known word that each word nearly is, by the places of words: of several, the one that it starts like
     for longer than like any other. `is_known` gets the places of words, and the hashes of what each may be."""
-    forms: dict[int, list[tuple[int, str]]] = defaultdict(list)
+    near: dict[int, set[str]] = defaultdict(set)
+    for places, letters in _group_forms(texts):
+        for edits in list_edits(letters):
+            rows, columns = np.nonzero(is_known(places, hash_letters(edits)))
+            for place, word in zip(places[rows].tolist(), edits[rows, columns], strict=True):
+                near[place].add(word.tobytes().decode())
+    nearest = {place: _choose_nearest(texts[place].lower(), words) for place, words in near.items()}
+    return {place: word for place, word in nearest.items() if word}
+
+
+def _group_forms(texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Group the forms of words by their length: their places, and their letters, shape (forms, length)."""
+    groups: dict[int, list[tuple[int, str]]] = defaultdict(list)
     for place, text in enumerate(texts):
         words = list_words(text)
-        if len(words) == 1 and len(words[0]) >= LEAST_LETTERS:
-            # As it is, too: "arthrits" is no plural.
-            for form in {words[0], text.lower()}:
-                if form.isascii() and form.isalpha():
-                    forms[len(form)].append((place, form))
-    near: dict[int, set[str]] = defaultdict(set)
-    for pairs in (some[at : at + AT_ONCE] for some in forms.values() for at in range(0, len(some), AT_ONCE)):
-        letters = np.frombuffer("".join(form for _, form in pairs).encode(), dtype=np.uint8)
-        places = np.array([place for place, _ in pairs])
-        for edits in list_edits(letters.reshape(len(pairs), -1)):
-            row, edit = np.nonzero(is_known(places, hash_letters(edits)))
-            for at, word in zip(places[row].tolist(), edits[row, edit], strict=True):
-                near[at].add(word.tobytes().decode())
-    found = {}
-    for place, known in near.items():
-        shared = sorted((len(commonprefix([texts[place].lower(), word])), word) for word in known)
-        if len(shared) == 1 or shared[-1][0] > shared[-2][0]:
-            found[place] = shared[-1][1]
-    return found
+        if len(words) > 1 or len("".join(words)) < LEAST_LETTERS:
+            continue
+        # As it is, too: "arthrits" is no plural.
+        for form in {*words, text.lower()}:
+            if form.isascii() and form.isalpha():
+                groups[len(form)].append((place, form))
+    for group in groups.values():
+        for start in range(0, len(group), AT_ONCE):
+            places, forms = zip(*group[start : start + AT_ONCE], strict=True)
+            letters = np.frombuffer("".join(forms).encode(), dtype=np.uint8)
+            yield np.array(places), letters.reshape(len(forms), -1)
+
+
+def _choose_nearest(text: str, words: set[str]) -> str:
+    """Choose the word that a text starts like for longer than like any other; empty if there is none."""
+    lengths = {word: len(commonprefix([text, word])) for word in words}
+    longest = max(lengths.values())
+    nearest = [word for word, length in lengths.items() if length == longest]
+    return nearest[0] if len(nearest) == 1 else ""
 
 
 def list_edits(words: np.ndarray) -> Iterator[np.ndarray]:
@@ -144,9 +158,10 @@ def hash_letters(words: np.ndarray) -> np.ndarray:
     for at in range(blocks.shape[-1]):
         block = blocks[..., at]
         if 8 * at + 8 <= length:
-            block = block * factor
-            block = (block ^ (block >> _SHIFT)) * factor
+            block = _shift(block * factor) * factor
         key = (key ^ block) * factor
-    key = (key ^ (key >> _SHIFT)) * factor
-    hashes: np.ndarray = key ^ (key >> _SHIFT)
-    return hashes
+    return _shift(_shift(key) * factor)
+
+
+def _shift(key: np.ndarray) -> np.ndarray:
+    return np.asarray(key ^ (key >> _SHIFT))

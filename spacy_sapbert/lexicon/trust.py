@@ -18,6 +18,7 @@ from ..columns import TextColumn, read_chunks
 from ..terminology.codes import SOURCE_SEPARATOR
 from .english import RARE, compute_commonness, find_levels
 from .initialisms import OWN_CASE_LENGTH, is_initialism
+from .scan import sum_hashes
 
 if TYPE_CHECKING:
     from ..terminology.table import Terminology
@@ -59,10 +60,8 @@ def compute_signals(
     n = terminology.n_names
     concept = terminology.name_concept.astype(np.int64)
     level = np.zeros(n, dtype=np.int64)
-    sums = np.zeros(n, dtype=np.uint64)
     np.maximum.at(level, name, np.where(has_levels[name], find_levels(words), RARE))
-    np.add.at(sums, name, words)
-    key = np.unique(sums, return_inverse=True)[1]
+    key = np.unique(sum_hashes(words, name, n), return_inverse=True)[1]
     names = _read_lower(terminology.names["name"])
     canonical = [*_read_lower(terminology.concepts["canonical_name"])]
     pairs = zip(names, concept.tolist(), strict=True)

@@ -160,15 +160,15 @@ class AnnotationMemory:
     def _recall(
         self, text: str, left_out: int | None, nearest: list[int], cosines: list[float], weights: list[float]
     ) -> Recalled:
-        own, left_out_concepts = NO_COUNTS if left_out is None else self._own[left_out]
+        own = NO_COUNTS if left_out is None else self._own[left_out]
         first: dict[int, float] = {}
         votes: dict[int, float] = {}
         for mention, cosine, weight in zip(nearest, cosines, weights, strict=True):
-            for concept, n in self._count(mention, own):
+            for concept, n in self._count(mention, own.pairs):
                 first.setdefault(concept, cosine)
                 votes[concept] = votes.get(concept, 0.0) + n * weight
-        same = dict(self._count(self._places[text], own)) if text in self._places else {}
-        return Recalled(first, cosines[-1] if cosines else 0.0, votes, same, left_out_concepts)
+        same = dict(self._count(self._places[text], own.pairs)) if text in self._places else {}
+        return Recalled(first, cosines[-1] if cosines else 0.0, votes, same, own.concepts)
 
     def _count(self, mention: int, own: dict[tuple[int, int], int]) -> Iterable[tuple[int, int]]:
         """Count the annotations of a mention by concept, without those of the document that is left out."""
@@ -219,8 +219,7 @@ class AnnotationMemory:
         nearest = np.argpartition(-cosines, n_nearest - 1, axis=1)[:, :n_nearest]
         cosines = np.take_along_axis(cosines, nearest, axis=1)
         order = np.argsort(-cosines, axis=1, kind="stable")
-        nearest = np.take_along_axis(nearest, order, axis=1)
-        return nearest, np.take_along_axis(cosines, order, axis=1)
+        return np.take_along_axis(nearest, order, axis=1), np.take_along_axis(cosines, order, axis=1)
 
 
 def document_key(text: str) -> int:
@@ -370,9 +369,10 @@ def load_learned(
 def _read_curve(arrays: ArrayFile, name: str) -> Curve:
     x = arrays.read(f"{name}_x", np.float64)
     y = arrays.read(f"{name}_y", np.float64, shape=x.shape)
+    both = np.stack([x, y])
     # A comparison with what is not a number is false.
-    is_curve = len(x) and (np.diff(x) >= 0).all() and ((x >= 0) & (x <= 1) & (y >= 0) & (y <= 1)).all()
-    if not is_curve:
+    are_probabilities = ((both >= 0) & (both <= 1)).all()
+    if not len(x) or not (np.diff(x) >= 0).all() or not are_probabilities:
         raise arrays.refuse(f"{name}_x", "it is no curve from probabilities to probabilities")
     return Curve(x, y)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import chain
 from operator import attrgetter, methodcaller
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,6 +18,7 @@ CHARACTER = 7
 FREE = np.array([*range(32), *range(ord("A"), ord("Z") + 1)], dtype=np.int32)
 # Bits of an item in a pair of a set and an item.
 ITEM = 32
+_Value = TypeVar("_Value", bound=Hashable)
 
 
 class Sets(NamedTuple):
@@ -40,65 +42,71 @@ class Strings:
     """The parts of strings, as numbers: words in their normal forms, and trigrams in small letters."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        n = len(texts)
-        words, sizes, self.plain, letters, is_number = _split(texts)
-        offsets = make_offsets(sizes)
-        owners, is_empty = list_owners(offsets), sizes == 0
+        # Its expressions take long to compile, and spaCy imports this module whenever it makes a pipeline.
+        from ..lexicon.scan import list_words
+
+        lists = [*map(list_words, texts)]
+        # The same number for the same words in order.
+        _, self.plain = _number(lists)
+        distinct, words = _number(chain.from_iterable(lists))
+        letters = np.array([*map(len, distinct)], dtype=np.int64)
+        offsets = make_offsets([*map(len, lists)])
+        sizes = np.diff(offsets)
         # First and last word; -1 for a string without words.
-        self.first, self.last = (
-            np.where(is_empty, -1, np.append(words, -1)[np.where(is_empty, 0, at)])
-            for at in (offsets[:-1], offsets[1:] - 1)
-        )
+        self.first = np.full(len(texts), -1)
+        self.last = self.first.copy()
+        has_words = sizes > 0
+        self.first[has_words] = words[offsets[:-1][has_words]]
+        self.last[has_words] = words[offsets[1:][has_words] - 1]
         # The length of the words with a space between them.
         self.length = sum_lists(letters[words], offsets) + np.maximum(sizes - 1, 0)
-        self.words = Sets.collect(words, owners, n)
+        owners = list_owners(offsets)
+        self.words = Sets.collect(words, owners, len(texts))
         # The letters of each item of `words`, and of each string's distinct words.
         self.letters = letters[self.words.items]
         self.n_letters = sum_lists(self.letters, self.words.offsets)
         # Numbers and single letters, as in "type B".
-        self.numbers = Sets.collect(words[is_number[words]], owners[is_number[words]], n)
-        self.trigrams = _split_trigrams([f" {text.lower()} " for text in texts])
+        is_number = np.array([len(word) == 1 or word.isdigit() for word in distinct], dtype=bool)[words]
+        self.numbers = Sets.collect(words[is_number], owners[is_number], len(texts))
+        self.trigrams = _list_trigrams(texts)
 
 
-def _split(texts: Sequence[str]) -> tuple[np.ndarray, ...]:
-    """Split strings into words. Return the words' numbers, how many each string has, a number for each string that is
-    the same for the same words, and of each word how many letters it has, and whether it is a number or one letter."""
-    # Its expressions take long to compile, and spaCy imports this module whenever it makes a pipeline.
-    from ..lexicon.scan import list_words
-
-    numbers: dict[str, int] = {}
-    rows: dict[tuple[str, ...], int] = {}
-    of_texts = [*map(list_words, texts)]
-    words = [numbers.setdefault(word, len(numbers)) for of_text in of_texts for word in of_text]
-    sizes = [*map(len, of_texts)]
-    plain = [rows.setdefault(of_text, len(rows)) for of_text in of_texts]
-    integers = (np.array(values, dtype=np.int64) for values in (words, sizes, plain, [*map(len, numbers)]))
-    return *integers, np.array([len(word) == 1 or word.isdigit() for word in numbers], dtype=bool)
+def _number(values: Iterable[_Value]) -> tuple[list[_Value], np.ndarray]:
+    """Number distinct values: these, and the number of each value."""
+    numbers: dict[_Value, int] = {}
+    places = [numbers.setdefault(value, len(numbers)) for value in values]
+    return [*numbers], np.array(places, dtype=np.int64)
 
 
-def _split_trigrams(texts: Sequence[str]) -> Sets:
-    lengths = np.array([*map(len, texts)], dtype=np.int64)
-    characters = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.int64)
+def _list_trigrams(texts: Sequence[str]) -> Sets:
+    texts = [f" {text.lower()} " for text in texts]
+    owners = list_owners(make_offsets([*map(len, texts)]))
+    data = "".join(texts).encode("utf-32-le", "surrogatepass")
+    characters = np.frombuffer(data, dtype=np.uint32).astype(np.int64)
     characters = np.where(characters < 128, characters, FREE[characters % len(FREE)])
-    owner = list_owners(make_offsets(lengths))
-    is_whole = owner[:-2] == owner[2:]
     trigrams = (characters[:-2] << 2 * CHARACTER) | (characters[1:-1] << CHARACTER) | characters[2:]
-    return Sets.collect(trigrams[is_whole], owner[:-2][is_whole], len(texts))
+    is_whole = owners[:-2] == owners[2:]
+    return Sets.collect(trigrams[is_whole], owners[2:][is_whole], len(texts))
 
 
 class Comparison:
     """Pairs of a mention and a name, given by their rows, and how their words, numbers and trigrams differ."""
 
     def __init__(self, strings: Strings, mention: np.ndarray, name: np.ndarray) -> None:
-        self._strings, self._mention, self.name = strings, mention, name
+        self._strings = strings
+        self._mention = mention
+        self.name = name
         self.trigrams = _compare_sets(strings.trigrams, mention, name)
+        n_words = strings.words.sizes
+        n_numbers = strings.numbers.sizes
         words, letters = count_shared(strings.words, mention, name, strings.letters)
         (numbers,) = count_shared(strings.numbers, mention, name)
         # Words of the name that the mention lacks, those of the mention that the name lacks, and the letters of both.
-        self.extra, self.missing = strings.words.sizes[name] - words, strings.words.sizes[mention] - words
+        self.extra = n_words[name] - words
+        self.missing = n_words[mention] - words
         self.extra_letters = strings.n_letters[name] - letters
         self.missing_letters = strings.n_letters[mention] - letters
-        self.other_numbers = strings.numbers.sizes[mention] + strings.numbers.sizes[name] - 2 * numbers
+        self.other_numbers = n_numbers[mention] + n_numbers[name] - 2 * numbers
 
     def has_same(self, part: str) -> np.ndarray:
         """Check where both have the same words in order ("plain"), or the same first or last word."""
@@ -123,16 +131,16 @@ COMPARISONS: Features[Comparison] = {
 
 def compare_trigrams(texts: Sequence[str], names: Sequence[str]) -> np.ndarray:
     """Compute the similarity of trigrams of each text and its name."""
-    places = {text: place for place, text in enumerate(dict.fromkeys([*texts, *names]))}
-    sets = _split_trigrams([f" {text.lower()} " for text in places])
-    first, second = (np.array([places[text] for text in of], dtype=np.int64) for of in (texts, names))
-    return _compare_sets(sets, first, second)
+    distinct, places = _number([*texts, *names])
+    first, second = places.reshape(2, -1)
+    return _compare_sets(_list_trigrams(distinct), first, second)
 
 
 def _compare_sets(sets: Sets, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Compute the share of the items of two sets that both have."""
     (shared,) = count_shared(sets, first, second)
-    return np.asarray(shared / np.maximum(sets.sizes[first] + sets.sizes[second] - shared, 1))
+    both = sets.sizes[first] + sets.sizes[second] - shared
+    return np.asarray(shared / np.maximum(both, 1))
 
 
 def count_shared(sets: Sets, mention: np.ndarray, name: np.ndarray, *weights: np.ndarray) -> list[np.ndarray]:
@@ -141,10 +149,11 @@ def count_shared(sets: Sets, mention: np.ndarray, name: np.ndarray, *weights: np
     places, of_mention = take_lists(sets.offsets, mentions)
     items, columns = np.unique(sets.items[places], return_inverse=True)
     # The first column stands for all items that no mention has.
-    n_columns = len(items) + 1
-    has = np.zeros((len(mentions), n_columns), dtype=bool)
+    has = np.zeros((len(mentions), len(items) + 1), dtype=bool)
     has[list_owners(of_mention), columns + 1] = True
-    of_items = find_places(items, sets.items) + 1
+    column_of = find_places(items, sets.items) + 1
     places, of_name = take_lists(sets.offsets, name)
-    shared = has.ravel()[np.repeat(rows * n_columns, sets.sizes[name]) + of_items[places]]
-    return [sum_lists(values, of_name) for values in (shared, *(shared * weight[places] for weight in weights))]
+    firsts = np.repeat(rows * has.shape[1], sets.sizes[name])
+    shared = has.ravel()[firsts + column_of[places]]
+    weighted = [shared * weight[places] for weight in weights]
+    return [sum_lists(values, of_name) for values in (shared, *weighted)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..candidates import ROW, Candidates, MentionToLink
 from ..forking import LRUCache
-from ..ragged import pack_lists, unpack_lists
+from ..ragged import pack_lists, sum_lists, unpack_lists
 from .features import QUERY, ConceptFacts, compute_document_features, compute_query_features
 from .memory import AnnotationMemory, Learned, Recalled
 from .network import ListInput, Lists
@@ -50,7 +50,6 @@ class CandidateTable:
         self._is_trained = learned.is_trained
         self._second = None if second is None else SecondReader(second, retriever)
         self._features = [*(QUERY if self._is_trained else BEFORE_TRAINING)]
-        self._facts = ConceptFacts(retriever)
         self._filters: list[ConceptFilter] = []
         # For filters by their numbers, which concepts of the memory may become candidates.
         self._allowed: dict[int, list[bool]] = {}
@@ -59,11 +58,14 @@ class CandidateTable:
         features = ("features", np.float32, (len(self._features),))
         self._row = np.dtype([*ROW.descr, alike, features])
         self._cache = LRUCache[bytes](settings.cache_size)
+        self._retriever = retriever
+        self._facts = ConceptFacts(retriever)
+        self._source = linker.settings.output_source
         terminology = retriever.terminology
         concepts = [] if self._memory is None else self._memory.concepts
         # The rows of the memory's concepts, and their places there by the ids that candidates have.
         self._of_memory: list[int] = terminology.find_rows(concepts).tolist()
-        if linker.settings.output_source is None:
+        if self._source is None:
             concepts = [terminology.find_id(concept) or concept for concept in concepts]
         self._in_memory = {concept: place for place, concept in reversed([*enumerate(concepts)])}
 
@@ -95,8 +97,7 @@ class CandidateTable:
             for key, rows in zip(block, self._make(block), strict=True):
                 packed[key] = rows
                 self._cache.put(key, rows)
-        columns, offsets = unpack_lists([packed[key] or b"" for key in keys], self._row)
-        *columns, alike, features = columns
+        (*columns, alike, features), offsets = unpack_lists([packed[key] or b"" for key in keys], self._row)
         candidates = Candidates([key.forms for key in keys], offsets, *columns)
         return candidates, alike, features
 
@@ -106,23 +107,22 @@ class CandidateTable:
         places = [distinct.setdefault(pair, len(distinct)) for pair in zip(documents, keys, strict=True)]
         candidates, alike, features = self.look_up([key for _, key in distinct])
         lists = Lists(candidates.lengths)
-        prior = np.ascontiguousarray(features[:, self._features.index("prior")])
+        prior = self._take(features, "prior")
         if self._is_trained:
-            cosine = np.ascontiguousarray(features[:, self._features.index("cosine")])
-            source = self._linker.settings.output_source
-            numbers = self._linker.snapshot.retriever.number_ids(candidates.concept, source)
-            document = np.array([number for number, _ in distinct], dtype=np.int64)
-            of_documents = compute_document_features(lists, cosine, numbers, document)
+            numbers = self._retriever.number_ids(candidates.concept, self._source)
+            of_mentions = np.array([document for document, _ in distinct], dtype=np.int64)
+            of_documents = compute_document_features(lists, self._take(features, "cosine"), numbers, of_mentions)
             features = np.hstack([features, of_documents])
         return candidates, ListInput(features, prior, lists, alike), np.array(places, dtype=np.int64)
 
+    def _take(self, features: np.ndarray, name: str) -> np.ndarray:
+        return np.ascontiguousarray(features[:, self._features.index(name)])
+
     def list_ids(self, concepts: np.ndarray) -> list[str]:
         """List the ids that candidates with these concepts have."""
-        retriever = self._linker.snapshot.retriever
-        source = self._linker.settings.output_source
         # Many candidates share a concept.
         distinct, places = np.unique(concepts, return_inverse=True)
-        ids = [retriever.get_id(concept, source) for concept in distinct.tolist()]
+        ids = [self._retriever.get_id(concept, self._source) for concept in distinct.tolist()]
         return [ids[place] for place in places.tolist()]
 
     def _make(self, keys: Sequence[MentionKey]) -> list[bytes]:
@@ -157,14 +157,15 @@ class CandidateTable:
         """Add concepts that similar mentions are annotated with, if the linker may link to them. They have the lowest
         score of the mention's candidates."""
         # A code does not say which of its concepts was meant.
-        if self._linker.settings.output_source is not None:
+        if self._source is not None:
             return candidates
         added = []
-        for number, (key, of, rows) in enumerate(zip(keys, recalled, candidates.slices, strict=True)):
-            proposed = {*candidates.concept[rows].tolist()}
-            lowest = candidates.score[rows.stop - 1] if proposed else 0.0
-            concepts = [self._of_memory[place] for place in of.list_added() if self._allow(key.filter)[place]]
-            added += [(number, concept, lowest) for concept in concepts if concept not in proposed]
+        for number, (key, of_mention, rows) in enumerate(zip(keys, recalled, candidates.slices, strict=True)):
+            concepts = candidates.concept[rows].tolist()
+            lowest = candidates.score[rows.stop - 1] if concepts else 0.0
+            allowed = self._allow(key.filter)
+            more = [self._of_memory[place] for place in of_mention.list_added() if allowed[place]]
+            added += [(number, concept, lowest) for concept in more if concept not in concepts]
         if not added:
             return candidates
         mention, concept, score = map(np.array, zip(*added, strict=True))
@@ -174,10 +175,7 @@ class CandidateTable:
     def _allow(self, number: int) -> list[bool]:
         """Tell which concepts of the memory a filter allows."""
         if number not in self._allowed:
-            retriever = self._linker.snapshot.retriever
-            names = retriever.allow(self._filters[number]).names
-            offsets = retriever.terminology.name_offsets
-            self._allowed[number] = [
-                row >= 0 and bool(names[offsets[row] : offsets[row + 1]].any()) for row in self._of_memory
-            ]
+            names = self._retriever.allow(self._filters[number]).names
+            n_allowed = sum_lists(names, self._retriever.terminology.name_offsets)
+            self._allowed[number] = [row >= 0 and bool(n_allowed[row]) for row in self._of_memory]
         return self._allowed[number]
