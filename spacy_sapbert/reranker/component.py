@@ -30,7 +30,7 @@ from ..forking import pause_collection
 from ..linker import SCORES, SapbertLinker
 from ..scorer import with_gold_ents
 from ..settings import Settings, SettingsAttributes, with_settings
-from ..sharing import Decider, LinkerUser, find_linker, find_pipelines, list_rivals, stands_in_front
+from ..sharing import Decider, LinkerUser, TakeOver, find_linker, find_pipelines, list_rivals, stands_in_front
 from .calibration import Calibration, Threshold, calibration_error, choose_threshold, fit_curve
 from .decisions import FixedReranker, check_learned
 from .features import FEATURES
@@ -43,6 +43,7 @@ from .table import CandidateTable
 if TYPE_CHECKING:
     from ..retrieval.retriever import Retriever
     from ..snapshot import FixedLinker
+    from .second import SecondReading
 
 CANT_JUDGE = (
     "The probabilities of the reranker '{name}' can't be compared with annotations: {reason}. Give documents whose "
@@ -223,12 +224,15 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         """Candidates that it asks its linker for."""
         return self._settings.n_candidates
 
-    def prepare(self, retriever: Retriever) -> None:
-        """Read the names that it compares before the first document asks for it."""
+    def prepare(self, retriever: Retriever) -> TakeOver | None:
+        """Read the names that it compares before the first document asks for it, and encode those that its second
+        encoder lacks."""
         retriever.lexicon.bridge.read_all()
         second = self._learned.second
-        if second is not None:
-            self._learned = replace(self._learned, second=second.fitted(retriever))
+        return None if second is None else partial(self._take_second, second.fitted(retriever))
+
+    def _take_second(self, second: SecondReading) -> None:
+        self._learned = replace(self._learned, second=second)
 
     @property
     def is_trained(self) -> bool:
