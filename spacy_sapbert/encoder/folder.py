@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 from typing_extensions import NotRequired, TypedDict
 
-from ..errors import DAMAGED
+from ..errors import OTHER_VERSION
 from ..files import (
     OtherFormatError,
     fill_folder,
@@ -169,7 +169,7 @@ def _read_settings(name: str | Path, values: dict[str, Any], kind: str) -> Encod
             check_settings(settings)
         return settings
     except ValueError as error:
-        raise OSError(DAMAGED.format(path=Path(name) / ENCODER_FILE, reason=error)) from error
+        raise OSError(OTHER_VERSION.format(path=Path(name) / ENCODER_FILE, reason=error)) from error
 
 
 def _read_static(
@@ -186,7 +186,7 @@ def _read_static(
     try:
         return read_static(table, tokenizer, settings, fingerprint, memory_map=memory_map)
     except ValueError as error:
-        raise OSError(DAMAGED.format(path=name, reason=error)) from error
+        raise OSError(OTHER_VERSION.format(path=name, reason=error)) from error
 
 
 def write_encoder(source: AnySource, folder: str | Path) -> None:
