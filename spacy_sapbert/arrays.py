@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from safetensors.numpy import load_file
 
-from .errors import DAMAGED
+from .errors import OTHER_VERSION
 from .ragged import KeyTable
 
 # Types of row numbers and offsets. Tables of few names have the smaller ones.
@@ -93,7 +93,7 @@ class ArrayFolder:
 
     def refuse(self, name: str, reason: str) -> OSError:
         """Make the error for an array that is not as it has to be."""
-        return OSError(DAMAGED.format(path=self._find(name), reason=reason))
+        return OSError(OTHER_VERSION.format(path=self._find(name), reason=reason))
 
     def _find(self, name: str) -> Path:
         return self._folder / f"{name}.npy"
@@ -107,7 +107,7 @@ class ArrayFile(ArrayFolder):
         try:
             self._arrays = load_file(path)
         except Exception as error:  # safetensors has errors of its own, and raises others for types that NumPy lacks
-            raise OSError(DAMAGED.format(path=path, reason=error)) from error
+            raise OSError(OTHER_VERSION.format(path=path, reason=error)) from error
 
     def read_any(self, name: str) -> np.ndarray:
         """Read an array of any type."""
@@ -117,4 +117,4 @@ class ArrayFile(ArrayFolder):
 
     def refuse(self, name: str, reason: str) -> OSError:
         """Make the error for an array that is not as it has to be."""
-        return OSError(DAMAGED.format(path=self._folder, reason=f"{name}: {reason}"))
+        return OSError(OTHER_VERSION.format(path=self._folder, reason=f"{name}: {reason}"))

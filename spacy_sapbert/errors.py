@@ -17,6 +17,15 @@ DAMAGED = (
     "Can't read '{path}': {reason}. The file is damaged; write it again (save the pipeline, or run the command "
     "that made it), or reinstall its package."
 )
+USE_OTHER_VERSION = (
+    "Build the pipeline again, or install that version, which the meta.json of a packaged pipeline has under "
+    "`requirements`."
+)
+# Of files whose checksums hold.
+OTHER_VERSION = (
+    "Can't read '{path}': {reason}. The file is whole, but not as this version of spacy-sapbert saves it, so another "
+    "version has probably saved it. " + USE_OTHER_VERSION
+)
 MISSING = (
     "'{path}' is missing. The copy or the download is incomplete; write it again (save the pipeline, or run the "
     "command that made it), or reinstall its package."

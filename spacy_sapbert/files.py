@@ -28,7 +28,7 @@ import srsly
 import xxhash
 from pydantic import TypeAdapter, ValidationError
 
-from .errors import DAMAGED, IS_FOLDER, MISSING, NO_FILE, NOT_BYTES
+from .errors import DAMAGED, IS_FOLDER, MISSING, NO_FILE, NOT_BYTES, OTHER_VERSION, USE_OTHER_VERSION
 
 CHANGED = (
     "'{path}' is not the file that was saved: it is truncated, damaged or from another run. What is made with it "
@@ -113,19 +113,21 @@ def read_manifest(
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
         own = manifest["format"]
         checksum = manifest.pop("checksum")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except KeyError as error:
+        raise OtherFormatError(OTHER_VERSION.format(path=path, reason=f"it has no {error}")) from error
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise OSError(DAMAGED.format(path=path, reason=repr(error))) from error
     # The version first, because other versions may compute the checksum differently.
     if own != version:
         raise OtherFormatError(
-            f"'{path}' has format {own}, this version of spacy-sapbert reads format {version}. Install the "
-            "version that the pipeline's meta.json asks for, or build the pipeline again."
+            f"'{path}' has format {own}, this version of spacy-sapbert reads format {version}, so another version has "
+            f"saved it. {USE_OTHER_VERSION}"
         )
     if checksum != _checksum(manifest):
         raise OSError(CHANGED.format(path=path))
     files = manifest.get("files")
     if not isinstance(files, dict):
-        raise OSError(DAMAGED.format(path=path, reason="it has no list of files"))
+        raise OtherFormatError(OTHER_VERSION.format(path=path, reason="it has no list of files"))
     for name in itertools.filterfalse(is_inside, files):
         raise OSError(DAMAGED.format(path=path, reason=f"it lists {name!r}, which is not a path in its folder"))
     try:
@@ -133,9 +135,9 @@ def read_manifest(
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))
-        raise OSError(DAMAGED.format(path=path, reason=f"{where}: {problem['msg']}")) from error
+        raise OtherFormatError(OTHER_VERSION.format(path=path, reason=f"{where}: {problem['msg']}")) from error
     if check_files:
-        _check_files(path, files, used)
+        _check_files(path, files, [*used])
     return cast(T, manifest)
 
 
@@ -154,12 +156,18 @@ def is_inside(name: object) -> bool:
     )
 
 
-def _check_files(path: Path, checksums: dict[str, str], used: Iterable[str]) -> None:
+def check_listed(path: Path, files: Collection[str], names: Iterable[str]) -> None:
+    """Refuse a manifest that does not list what this version saves with it."""
+    for name in sorted(set(names).difference(files)):
+        raise OtherFormatError(OTHER_VERSION.format(path=path, reason=f"it does not list {name!r}"))
+
+
+def _check_files(path: Path, checksums: dict[str, str], used: Collection[str]) -> None:
     folder = path.parent
-    for pattern in used:
-        names = {pattern}
-        if "*" in pattern:
-            names = {file.relative_to(folder).as_posix() for file in folder.glob(pattern)}
+    patterns = {name for name in used if "*" in name}
+    check_listed(path, checksums, set(used) - patterns)
+    for pattern in patterns:
+        names = {file.relative_to(folder).as_posix() for file in folder.glob(pattern)}
         for name in sorted(names - set(checksums) - {path.name}):
             raise OSError(DAMAGED.format(path=path, reason=f"it does not list {name!r}, which would be read"))
     files = [folder / name for name in checksums]

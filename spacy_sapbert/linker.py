@@ -29,7 +29,7 @@ from .forking import EditLock, pause_collection
 from .hints import describe_parts, warn_of_misfits, warn_of_silence
 from .scorer import with_gold_ents
 from .settings import SettingsAttributes, Strings, with_settings
-from .sharing import Decider, Linker, check_users, list_rivals, list_users
+from .sharing import Decider, Linker, TakeOver, check_users, list_rivals, list_users
 from .snapshot import FixedLinker, LinkerSettings, Snapshot, UrlTemplate
 
 if TYPE_CHECKING:
@@ -450,15 +450,19 @@ class SapbertLinker(Linker, SettingsAttributes[LinkerSettings], TrainablePipe): 
                 lang=self.vocab.lang,
                 said=said,
             )
-            self._prepare_users(retriever)
+            prepared = self._prepare_users(retriever)
             snapshot = present.replaced(encoder=loaded, retriever=retriever)
             self._record_sources(nlp, retriever)
+            # From here on, nothing can fail.
+            for take_over in prepared:
+                take_over()
             self._publish(snapshot)
 
-    def _prepare_users(self, retriever: Retriever | None) -> None:
-        """Make what matchers and rerankers need of a terminology before the first document asks for it."""
-        for user in list_users(self, disabled=True) if retriever is not None else ():
-            user.prepare(retriever)
+    def _prepare_users(self, retriever: Retriever | None) -> list[TakeOver]:
+        """Make what matchers and rerankers need of a terminology before the first document asks for it. List what lets
+        them take it over."""
+        users = () if retriever is None else list_users(self, disabled=True)
+        return [take_over for user in users if (take_over := user.prepare(retriever)) is not None]
 
     def check_filters(self, filters: FilterTable) -> None:
         """Raise a ValueError if its settings name what a terminology lacks."""
@@ -581,7 +585,8 @@ class SapbertLinker(Linker, SettingsAttributes[LinkerSettings], TrainablePipe): 
         from .building import save
 
         snapshot = self._snapshot
-        self._prepare_users(snapshot.built)
+        for take_over in self._prepare_users(snapshot.built):
+            take_over()
         save(snapshot, path, exclude)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:

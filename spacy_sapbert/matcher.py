@@ -240,7 +240,7 @@ class TerminologyMatcher(LinkerUser, SettingsAttributes[MatcherSettings], Pipe):
         filters.check_settings(self._settings.make_filter(), self._settings.label_types)
 
     def prepare(self, retriever: Retriever) -> None:
-        """Read the names before the first document asks for them."""
+        """Read the names before the first document asks for them. There is nothing to take over."""
         _ = retriever.lexicon.bags
 
     @property

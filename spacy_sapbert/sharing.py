@@ -4,13 +4,15 @@ those know that were made in it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any, ClassVar
 from weakref import ref
 
 from spacy.language import Language
 from spacy.tokens import Doc
+
+TakeOver = Callable[[], None]
 
 
 class Met:
@@ -93,8 +95,10 @@ class LinkerUser(Part):
         """Candidates that it asks its linker for, which searches as deep at once."""
         return 0
 
-    def prepare(self, retriever: Any) -> None:
-        """Make what it needs of a terminology before the first document asks for it."""
+    def prepare(self, retriever: Any) -> TakeOver | None:
+        """Make what it needs of a terminology before the first document asks for it, without changing itself. Return
+        what lets it take that over, which can't fail."""
+        return None
 
 
 def _list_parts(nlp: Language) -> list[Any]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 from typing_extensions import NotRequired, TypedDict
 
-from ..errors import DAMAGED
+from ..errors import OTHER_VERSION
 from ..files import (
     OtherFormatError,
     fill_folder,
@@ -89,6 +89,8 @@ def read_encoder(
     where = f"the encoder '{name}'"
     subfolder = ""
     is_local = Path(name).is_dir()
+    if not is_local and _is_path(name):
+        raise OSError(f"Can't read an encoder from '{name}': there is no such folder. Check the path.")
     saved = _read_manifest(name, revision)
     if saved:
         found_kind = _check_kind(name, saved.get("kind", TRANSFORMER), kind)
@@ -98,8 +100,6 @@ def read_encoder(
             raise OSError(
                 f"Can't read an encoder from '{name}': the folder has neither {ENCODER_FILE} nor config.json."
             )
-        if not is_local and Path(name).is_absolute():
-            raise OSError(f"Can't read an encoder from '{name}': there is no such folder. Check the path.")
         require_transformers(f"The encoder '{name}'")
         from .transformer_folder import read_metadata
 
@@ -126,6 +126,12 @@ def read_encoder(
     content = card.read_bytes() if is_local and card.is_file() else None
     threshold = saved.get("threshold", 0.0) if saved else 0.0
     return replace(source, card=content, threshold=threshold)
+
+
+def _is_path(name: str | Path) -> bool:
+    """Return whether something can be no name on the hub: these are one or two words, with a slash between them."""
+    path = Path(name)
+    return path.is_absolute() or path.exists() or len(path.parts) > 2 or str(name).startswith(".")
 
 
 def _read_manifest(name: str | Path, revision: str | None) -> EncoderManifest | None:
@@ -169,7 +175,7 @@ def _read_settings(name: str | Path, values: dict[str, Any], kind: str) -> Encod
             check_settings(settings)
         return settings
     except ValueError as error:
-        raise OSError(DAMAGED.format(path=Path(name) / ENCODER_FILE, reason=error)) from error
+        raise OSError(OTHER_VERSION.format(path=Path(name) / ENCODER_FILE, reason=error)) from error
 
 
 def _read_static(
@@ -186,7 +192,7 @@ def _read_static(
     try:
         return read_static(table, tokenizer, settings, fingerprint, memory_map=memory_map)
     except ValueError as error:
-        raise OSError(DAMAGED.format(path=name, reason=error)) from error
+        raise OSError(OTHER_VERSION.format(path=name, reason=error)) from error
 
 
 def write_encoder(source: AnySource, folder: str | Path) -> None:

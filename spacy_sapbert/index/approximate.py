@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from ..errors import DAMAGED, warn
+from ..errors import OTHER_VERSION, warn
 from ..progress import say, show_phase, show_progress
 from ..settings import Settings
 from .base import EXACT, INDEX_FILE, STRUCTURE_FOLDER, Index, IndexManifest, exact_search, score_rows, take_best
@@ -102,13 +102,13 @@ class ApproximateIndex(Index):
         try:
             self.settings = IndexSettings.read(data["settings"], f"the {self.kind} index")
         except ValueError as error:
-            raise OSError(DAMAGED.format(path=path, reason=error)) from error
+            raise OSError(OTHER_VERSION.format(path=path, reason=error)) from error
         has_structure = data["configuration"] != EXACT
         if has_structure and data["kind"] == self.kind and self.is_installed():
             configuration = data["configuration"]
             if not self._is_configuration(configuration):
                 reason = f"{configuration} is no search of {len(self._built):,} rows by {self.kind}"
-                raise OSError(DAMAGED.format(path=path, reason=reason))
+                raise OSError(OTHER_VERSION.format(path=path, reason=reason))
             self.configuration = configuration
             self.recall = data["recall"]
             prefix = f"{STRUCTURE_FOLDER}/"

@@ -11,8 +11,7 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from ..arrays import ArrayFolder, save_array
-from ..errors import MISSING
-from ..files import fill_folder, pack_with, read_manifest, unpack_with, write_manifest
+from ..files import check_listed, fill_folder, pack_with, read_manifest, unpack_with, write_manifest
 from ..ragged import count_offsets
 from .coarse import CoarseRows, Vectors
 
@@ -347,14 +346,12 @@ class Index:
     def read(self, folder: Path, memory_map: bool = True) -> IndexManifest:
         """Load a folder that an index of any kind has written, and return its manifest. See `read_index`."""
         data = read_manifest(folder / INDEX_FILE, FORMAT_VERSION, IndexManifest, parts=PARTS, used=["*.npy"])
-        if f"{VECTORS}.npy" not in data["files"]:
-            raise FileNotFoundError(MISSING.format(path=folder / f"{VECTORS}.npy"))
+        check_listed(folder / INDEX_FILE, data["files"], [f"{VECTORS}.npy"])
         arrays = ArrayFolder(folder, memory_map=memory_map)
         vectors = arrays.read(VECTORS, np.float32, np.float16, np.int8, shape=(None, None))
         self._vectors = vectors
         if vectors.dtype == np.int8:
-            if f"{SCALES}.npy" not in data["files"]:
-                raise FileNotFoundError(MISSING.format(path=folder / f"{SCALES}.npy"))
+            check_listed(folder / INDEX_FILE, data["files"], [f"{SCALES}.npy"])
             self._vectors = CoarseRows.read(arrays, vectors, SCALES)
         self._added = None
         self._altered = None

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import DAMAGED, MISSING
+from ..errors import OTHER_VERSION
+from ..files import check_listed
 from ..forking import is_forked
 from ..settings import with_settings
 from .approximate import IndexSettings
@@ -112,15 +113,14 @@ class FaissIndex(LeafIndex):
     def _read_structure(self, folder: Path, listed: set[str], memory_map: bool) -> Any:
         faiss = self.import_package()
         path = folder / FILE
-        if FILE not in listed:
-            raise FileNotFoundError(MISSING.format(path=path))
+        check_listed(folder, listed, [FILE])
         try:
             arranged = faiss.read_index(str(path))
         except (RuntimeError, MemoryError) as error:
-            raise OSError(DAMAGED.format(path=path, reason=error)) from error
+            raise OSError(OTHER_VERSION.format(path=path, reason=error)) from error
         if not self._is_own(arranged):
             reason = f"it holds no index of {len(self._built):,} rows as this version of FAISS makes it"
-            raise OSError(DAMAGED.format(path=path, reason=reason))
+            raise OSError(OTHER_VERSION.format(path=path, reason=reason))
         return arranged
 
     def _is_own(self, arranged: Any) -> bool:

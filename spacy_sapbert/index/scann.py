@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ..arrays import ArrayFolder, save_array
-from ..errors import DAMAGED
+from ..errors import OTHER_VERSION
 from ..forking import is_forked
 from ..settings import with_settings
 from .approximate import IndexSettings
@@ -142,7 +142,7 @@ class ScannIndex(LeafIndex):
         try:
             return OrderedSearcher(self._open(folder, write_assets(FILES)), order)
         except RuntimeError as error:
-            raise OSError(DAMAGED.format(path=folder, reason=error)) from error
+            raise OSError(OTHER_VERSION.format(path=folder, reason=error)) from error
 
 
 @cache

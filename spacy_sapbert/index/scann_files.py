@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays import ArrayFolder
-from ..errors import DAMAGED
+from ..errors import OTHER_VERSION
+from ..files import check_listed
 
 CONFIG_FILE = "scann_config.pb"
 ASSETS_FILE = "scann_assets.pbtxt"
@@ -49,8 +50,7 @@ def write_files(searcher: Any, folder: Path) -> None:
 def check_files(folder: Path, listed: set[str], config: str, rows: int, leaves: int, blocks: Sequence[int]) -> None:
     """Refuse files that ScaNN would not write for an index with this config (as text) and these numbers of rows and
     leaves. `blocks` says how many numbers of a vector each hash stands for."""
-    if unlisted := sorted({CONFIG_FILE, ASSETS_FILE, f"{ORDER}.npy", *FILES.values()} - listed):
-        raise OSError(DAMAGED.format(path=folder, reason=f"the manifest does not list {unlisted[0]}"))
+    check_listed(folder, listed, [CONFIG_FILE, ASSETS_FILE, f"{ORDER}.npy", *FILES.values()])
     partitioner = MODEL_FILES["PARTITIONER"]
     codebook = MODEL_FILES["AH_CENTERS"]
     _check(folder / CONFIG_FILE, lambda _: _make_config(config))
@@ -78,9 +78,9 @@ def _check(path: Path, copy: Callable[[bytes], bytes]) -> None:
     try:
         is_equal = copy(data) == data
     except Exception as error:  # damaged messages make protobuf raise errors of its own
-        raise OSError(DAMAGED.format(path=path, reason=error)) from error
+        raise OSError(OTHER_VERSION.format(path=path, reason=error)) from error
     if not is_equal:
-        raise OSError(DAMAGED.format(path=path, reason="ScaNN would not write this of such an index"))
+        raise OSError(OTHER_VERSION.format(path=path, reason="ScaNN would not write this of such an index"))
 
 
 def _make_config(text: str) -> bytes:

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import DAMAGED, MISSING
+from ..errors import OTHER_VERSION
+from ..files import check_listed
 from ..forking import is_forked
 from ..settings import with_settings
 from .approximate import ApproximateIndex, IndexSettings, Steps
@@ -117,8 +118,7 @@ class UsearchIndex(ApproximateIndex):
 
     def _read_structure(self, folder: Path, listed: set[str], memory_map: bool) -> NeighbourGraph:
         path = folder / GRAPH_FILE
-        if GRAPH_FILE not in listed:
-            raise FileNotFoundError(MISSING.format(path=path))
+        check_listed(folder, listed, [GRAPH_FILE])
         try:
             data = np.memmap(path, dtype=np.uint8, mode="r") if memory_map else np.fromfile(path, dtype=np.uint8)
             check_graph(np.asarray(data), *self._built.shape)
@@ -126,7 +126,7 @@ class UsearchIndex(ApproximateIndex):
             # usearch refuses what another version has written.
             _ = graph.view
         except (ValueError, RuntimeError) as error:
-            raise OSError(DAMAGED.format(path=path, reason=error)) from error
+            raise OSError(OTHER_VERSION.format(path=path, reason=error)) from error
         return graph
 
 

@@ -29,7 +29,7 @@ from ..forking import pause_collection
 from ..linker import SCORES, SapbertLinker
 from ..scorer import with_gold_ents
 from ..settings import SettingsAttributes, with_settings
-from ..sharing import Decider, LinkerUser, find_linker, find_pipelines, list_rivals, stands_in_front
+from ..sharing import Decider, LinkerUser, TakeOver, find_linker, find_pipelines, list_rivals, stands_in_front
 from .calibration import (
     Calibration,
     Judged,
@@ -171,12 +171,15 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         """Candidates that it asks its linker for."""
         return self._settings.n_candidates
 
-    def prepare(self, retriever: Retriever) -> None:
-        """Read the names that it compares before the first document asks for it."""
+    def prepare(self, retriever: Retriever) -> TakeOver | None:
+        """Read the names that it compares before the first document asks for it, and encode those that its second
+        encoder lacks."""
         retriever.lexicon.bridge.read_all()
         second = self._learned.second
-        if second is not None:
-            self._learned = replace(self._learned, second=second.fitted(retriever))
+        return None if second is None else partial(self._take_second, second.fitted(retriever))
+
+    def _take_second(self, second: SecondReading) -> None:
+        self._learned = replace(self._learned, second=second)
 
     @property
     def is_trained(self) -> bool:

@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 from typing_extensions import TypedDict
 
 from ..arrays import ArrayFile
-from ..errors import DAMAGED
+from ..errors import DAMAGED, OTHER_VERSION
 from ..files import fill_folder, find_part, read_manifest, write_manifest
 from ..forking import kept_property
 from .network import Features, NetworkModel
@@ -353,7 +353,7 @@ def load_learned(
         try:
             model.from_bytes((path / MODEL_FILE).read_bytes())
         except Exception as error:  # damaged bytes make msgpack raise nearly anything
-            raise OSError(DAMAGED.format(path=path / MODEL_FILE, reason=repr(error))) from error
+            raise OSError(OTHER_VERSION.format(path=path / MODEL_FILE, reason=repr(error))) from error
     return Learned(
         manifest["encoder"],
         manifest["terminology"],

@@ -168,6 +168,8 @@ def start_network(model: NetworkModel, given: ListInput, is_right: np.ndarray) -
         # In float64: a sum of many equal float32 numbers is off by so much that they seem to vary.
         mean = features.mean(axis=0, dtype=np.float64)
         deviation = features.std(axis=0, dtype=np.float64)
+    # What takes long comes before the first change.
+    scale, nil = _fit_start(given, is_right)
     # Trained before, it can have had other features: a size changes only without parameters.
     for node in model.walk():
         for name in node.param_names:
@@ -177,7 +179,6 @@ def start_network(model: NetworkModel, given: ListInput, is_right: np.ndarray) -
     # A feature that is the same for all training candidates is divided by infinity: whatever it is for others, the
     # network has learned nothing of it.
     _set_param(model, "deviation", np.where(deviation > SAME, deviation, np.inf))
-    scale, nil = _fit_start(given, is_right)
     _set_param(model, "scale", [scale])
     _set_param(model, "weight", [scale])
     _set_param(model, "nil", [scale * nil])

@@ -15,8 +15,7 @@ from typing_extensions import TypedDict
 from ..arrays import ArrayFolder, save_array
 from ..candidates import DIGITS, SAME_STRING, Candidate, Candidates, ConceptFilter, find_other_case
 from ..columns import ColumnReader
-from ..errors import MISSING
-from ..files import fill_folder, hash_file, read_manifest, write_manifest
+from ..files import check_listed, fill_folder, hash_file, read_manifest, write_manifest
 from ..forking import KEPT_STRINGS
 from ..index import INDEX_FILE, Index, Subset, fit_kind, make_room, read_index, take_best, warn_of_memory
 from ..lexicon.contradictions import PENALTY, contradicts, read_marks
@@ -479,8 +478,7 @@ class Retriever:
         keys = arrays.read("keys", KEY_DTYPE, shape=(len(index),))
         tokens = None
         if index.is_coarse:
-            if unlisted := sorted({*TOKEN_FILES} - {*data["files"]}):
-                raise FileNotFoundError(MISSING.format(path=path / unlisted[0]))
+            check_listed(path / RETRIEVER_FILE, data["files"], TOKEN_FILES)
             ids = arrays.read_rows(TOKENS, table_size, np.uint16, np.int32)
             tokens = TokenLists(ids, arrays.read_offsets(TOKEN_OFFSETS, len(index), len(ids)))
             sample = np.arange(0, len(index), len(index) // SAMPLE + 1)

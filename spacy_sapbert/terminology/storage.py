@@ -15,7 +15,7 @@ from pydantic import NonNegativeInt
 from typing_extensions import TypedDict
 
 from ..columns import CodedColumn, Column, ListColumn, NumberColumn, TextColumn, choose_codes, choose_places
-from ..errors import DAMAGED
+from ..errors import OTHER_VERSION
 from ..files import fill_folder, read_manifest, write_manifest
 from .rows import Table, make_table
 from .schemas import CHILDREN, FEW_LISTS, FEW_TEXTS, FLAG, LISTS, NUMBER, OPTIONAL_TEXT, Schema
@@ -107,9 +107,9 @@ def load_folder(
                 tables[name] = Table({column: _read_column(kind, rows, buffers) for column, kind in schema.items()})
                 buffers.check()
         except KeyError as error:
-            raise OSError(DAMAGED.format(path=folder / MANIFEST, reason=f"it says nothing of {error}")) from error
+            raise OSError(OTHER_VERSION.format(path=folder / MANIFEST, reason=f"it says nothing of {error}")) from error
         except ValueError as error:
-            raise OSError(DAMAGED.format(path=path, reason=error)) from error
+            raise OSError(OTHER_VERSION.format(path=path, reason=error)) from error
     return tables, manifest
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..columns import TextColumn, read_chunks
-from ..errors import DAMAGED
+from ..errors import OTHER_VERSION
 from ..files import pack_with, unpack_with
 from ..forking import kept_property
 from ..text import NIL
@@ -337,7 +337,7 @@ class Terminology:
         tables, manifest = load_folder(Path(path), FILES, OPTIONAL, memory_map=memory_map)
         concepts, names, retired, relations = (tables[name] for name in FILES)
         if fault := _find_fault(concepts, names, retired, relations):
-            raise OSError(DAMAGED.format(path=path, reason=f"in its tables, {fault}"))
+            raise OSError(OTHER_VERSION.format(path=path, reason=f"in its tables, {fault}"))
         terminology = cls(concepts, names, retired=retired, relations=relations, report=dict(manifest["report"]))
         terminology.__dict__["fingerprint"] = manifest["fingerprint"]
         return terminology

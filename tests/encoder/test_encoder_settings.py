@@ -132,3 +132,11 @@ def test_unified_writing_is_a_setting_with_a_fingerprint_of_its_own(name, reques
     # Switched off again, it is the first one.
     twin = load_encoder(tmp_path / "unified", normalize_writing=False)
     assert twin.fingerprint == plain.fingerprint and (twin.encode(texts) == plain.encode(texts)).all()
+
+
+@pytest.mark.parametrize("name", ["/no/such", "no/such/folder", "./no", "../no", "file.txt"])
+def test_what_can_be_no_name_on_the_hub_is_not_asked_for_there(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file.txt").write_text("no folder")
+    with pytest.raises(OSError, match=r"there is no such folder\. Check the path"):
+        read_encoder(name)

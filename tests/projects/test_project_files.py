@@ -65,6 +65,15 @@ def test_the_root_only_runs_projects():
         assert set(given) <= set(load_config(project)["vars"])
 
 
+@by_folder
+def test_no_two_items_of_a_command_become_one(folder):
+    """weasel joins items that are nothing but variables and follow each other."""
+    given = srsly.read_yaml(folder / "project.yml")["commands"]
+    for raw, command in zip(given, load_config(folder)["commands"], strict=True):
+        for key in ("deps", "outputs", "script"):
+            assert len(command.get(key, [])) == len(raw.get(key, [])), (raw["name"], key)
+
+
 def test_the_help_of_the_roots_commands_names_their_variables():
     config = srsly.read_yaml(ROOT / "project.yml")
     for command in config["commands"]:

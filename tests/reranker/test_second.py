@@ -1,12 +1,14 @@
 """A second encoder reads mentions again that no name is near. Its vectors follow the linker's names, and are saved."""
 
+import copy
 import pickle
+import pkgutil
 import shutil
 
 import numpy as np
 import pytest
 import spacy
-from conftest import make_static, make_wordpieces
+from conftest import build_terminology, make_static, make_wordpieces
 from forging import sign
 from reranking import make_examples
 from spacy.tokens import Span
@@ -171,6 +173,59 @@ def test_it_follows_the_names_of_the_linker(nlp, second_folder, counted):
     keys = nlp.get_pipe("sapbert_reranker").learned.second.keys
     is_named = np.diff(linker.retriever.offsets) > 0
     assert np.array_equal(keys[is_named], linker.retriever.keys[is_named])
+
+
+# Where `initialize` of a linker can fail, and which call of it does.
+STEPS = [
+    ("spacy_sapbert.building.resolve_encoder", 1),
+    ("spacy_sapbert.building.resolve_terminology", 1),
+    ("spacy_sapbert.building.resolve_phrases", 1),
+    ("spacy_sapbert.linker.SapbertLinker._check_filters", 1),
+    ("spacy_sapbert.retrieval.retriever.Retriever.build", 1),
+    ("spacy_sapbert.matcher.TerminologyMatcher.prepare", 1),
+    ("spacy_sapbert.reranker.component.SapbertReranker.prepare", 1),
+    ("spacy_sapbert.reranker.component.SapbertReranker.prepare", 2),
+    ("spacy_sapbert.reranker.second.SecondReading.fitted", 1),
+    ("spacy_sapbert.reranker.second.SecondReading.fitted", 2),
+    ("spacy_sapbert.snapshot.Snapshot.replaced", 1),
+    ("spacy_sapbert.terminology.licences.describe_sources", 1),
+]
+
+
+@pytest.mark.parametrize("place, call", STEPS)
+def test_an_initialize_that_fails_leaves_linker_and_rerankers_as_they_were(
+    nlp, second_folder, static_folder, monkeypatch, place, call
+):
+    nlp.add_pipe("terminology_matcher", first=True)
+    nlp.add_pipe("sapbert_reranker", name="other", config={"set_kb_id": False, "attribute": "others"})
+    rerankers = [nlp.get_pipe(name) for name in ("sapbert_reranker", "other")]
+    for reranker in rerankers:
+        reranker.initialize(second=str(second_folder))
+    linker = nlp.get_pipe("sapbert_linker")
+    expected = decide(nlp)
+    learned = [reranker.learned for reranker in rerankers]
+    retriever = linker.retriever
+    meta = copy.deepcopy(nlp.meta)
+    step = pkgutil.resolve_name(place)
+    calls = []
+
+    def fail(*args, **given):
+        calls.append(args)
+        if len(calls) == call:
+            raise RuntimeError("half way")
+        return step(*args, **given)
+
+    monkeypatch.setattr(place, fail)
+    with pytest.raises(RuntimeError, match="half way"):
+        linker.initialize(nlp=nlp, terminology=build_terminology([("X1", "hart attak")]), encoder=str(static_folder))
+    monkeypatch.undo()
+    assert [reranker.learned for reranker in rerankers] == learned
+    assert linker.retriever is retriever and nlp.meta == meta
+    assert decide(nlp) == expected
+    # And what nothing keeps from it is done.
+    linker.initialize(nlp=nlp, terminology=build_terminology([("X1", "hart attak")]), encoder=str(static_folder))
+    assert len({id(reranker.learned) for reranker in rerankers} - {*map(id, learned)}) == 2
+    assert decide(nlp, ["hart attak"])[0][0] == "X1"
 
 
 def test_names_that_come_back_are_read_again(nlp, second_folder):
