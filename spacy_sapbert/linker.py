@@ -327,6 +327,7 @@ class SapbertLinker(Linker, SettingsAttributes[LinkerSettings], TrainablePipe): 
         now = FixedLinker(settings, self.get_snapshot(), self._find_depth())
         return now.find(now.list_texts(texts))
 
+    @pause_collection()
     def link_spans(self, spans: Iterable[Span]) -> list[list[Candidate]]:
         """Find the candidates of spans, whose labels and whose documents' abbreviations count. Nothing is written.
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 import pytest
+from spacy.tokens import Span
 
 from spacy_sapbert.forking import pause_collection
 
@@ -45,15 +46,33 @@ def test_threads_that_overlap_leave_it_enabled():
     assert gc.isenabled()
 
 
-def test_components_pause_it(make_nlp, monkeypatch):
+@pytest.mark.parametrize("name", ["sapbert_linker", "sapbert_reranker"])
+@pytest.mark.parametrize("call", ["find", "decide", "decide_spans", "link_spans", "predict"])
+def test_components_pause_it(make_nlp, monkeypatch, name, call):
     nlp = make_nlp()
-    linker = nlp.get_pipe("sapbert_linker")
+    nlp.add_pipe("sapbert_reranker")
+    component = nlp.get_pipe(name)
+    ask = getattr(component, call, None)
+    if ask is None:
+        pytest.skip("only linkers have it")
+    doc = nlp.make_doc("any of these")
+    doc.ents = [Span(doc, 0, 3, "FINDING")]
+    given = {"predict": [doc], "decide_spans": [doc[:]], "link_spans": [doc[:]]}.get(call, ["any of these"])
     seen = []
-    retriever = type(linker._snapshot.retriever)
-    find = retriever.find
-    monkeypatch.setattr(retriever, "find", lambda *given: [seen.append(gc.isenabled()), find(*given)][1])
-    linker.find(["any of these"])
-    assert seen == [False] and gc.isenabled()
+    retriever = type(nlp.get_pipe("sapbert_linker").retriever)
+    for step in ("find", "describe"):
+        original = getattr(retriever, step)
+        monkeypatch.setattr(retriever, step, _note(seen, original))
+    ask(given)
+    assert seen == [False, False] and gc.isenabled()
+
+
+def _note(seen, function):
+    def call(*given):
+        seen.append(gc.isenabled())
+        return function(*given)
+
+    return call
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")

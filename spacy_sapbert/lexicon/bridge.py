@@ -71,12 +71,13 @@ class Bridge:
         where these words are known."""
         if contradicts(mention, name, language):
             return True
-        words = collect_words(mention)
-        others = collect_words(name)
+        if not language.has_contrasts:
+            return False
+        words = collect_words(mention, ENGLISH)
+        others = collect_words(name, ENGLISH)
         ours = words - others
         theirs = others - words
-        is_one = language.has_contrasts and len(ours) == len(theirs) == 1 < len(words)
-        return is_one and self.tells_apart(*ours, *theirs)
+        return len(ours) == len(theirs) == 1 < len(words) and self.tells_apart(*ours, *theirs)
 
     def tells_apart(self, first: str, second: str) -> bool:
         """Check if a name means another concept once the first word is replaced by the second."""

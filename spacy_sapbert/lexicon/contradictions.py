@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache, lru_cache, reduce
+from functools import cache, lru_cache
 from itertools import chain
-from operator import or_
 from typing import NamedTuple
 
+from ..forking import kept_property
 from ..text import CACHED, normalize_name, normalize_writing, strip_accents, to_arabic
 from .derived import read_list
 from .languages import ENGLISH, FUNCTION, LANGUAGES, UNKNOWN, Language, join_phrases
@@ -146,14 +146,23 @@ def _list_poles(word: str, language: Language) -> dict[Axis, int]:
 
 def _find_opposites(words: Iterable[str], others: Iterable[str], language: Language) -> list[str]:
     """Find the kinds of opposites that words and others are: each has a side that the other lacks."""
-    poles, other_poles = ([_list_poles(word, language) for word in of] for of in (words, others))
-    axes, kinds = set(chain.from_iterable(poles)), []
-    for axis in axes.intersection(chain.from_iterable(other_poles)):
-        sides, other_sides = (reduce(or_, (of_word.get(axis, 0) for of_word in of)) for of in (poles, other_poles))
+    poles, other_poles = (_join_poles(of, language) for of in (words, others))
+    kinds = []
+    for axis in poles.keys() & other_poles.keys():
+        sides = poles[axis]
+        other_sides = other_poles[axis]
         # "Renal and hepatic failure" does not contradict "liver failure".
         if sides & ~other_sides and other_sides & ~sides:
             kinds.append(axis[0])
     return kinds
+
+
+def _join_poles(words: Iterable[str], language: Language) -> dict[Axis, int]:
+    poles: dict[Axis, int] = {}
+    for word in words:
+        for axis, sides in _list_poles(word, language).items():
+            poles[axis] = poles.get(axis, 0) | sides
+    return poles
 
 
 @lru_cache(CACHED)
@@ -236,6 +245,11 @@ class Company(NamedTuple):
     there: frozenset[frozenset[str]]
     lacking: frozenset[frozenset[str]]
     is_open: bool  # whether it says "with or without"
+
+    @property
+    def has_any(self) -> bool:
+        """Whether the text says that something is there or lacking."""
+        return bool(self.there or self.lacking)
 
 
 def _read_company(text: str, language: Language) -> Company:
@@ -392,15 +406,39 @@ def _is_of_animals(name: str, ours: frozenset[str], theirs: frozenset[str], lang
     return bool(before) and not collect_words(last, language).isdisjoint(theirs & animals)
 
 
-class Wording(NamedTuple):
-    """What a text says, as far as others may contradict it."""
+class Wording:
+    """What a text says, as far as others may contradict it. Most of it is read where a pair needs it: few do."""
 
-    marked: Marked
-    company: Company
-    words: frozenset[str]  # with prefixes that deny: "non-febrile" is "nonfebrile"
-    is_denying: bool  # whether one of them may have such a prefix
-    poles: dict[Axis, int]  # what they may be the opposites of others in, and on which sides they are
-    disordered: frozenset[str] | None  # the words behind "disorder of the"; None if it is no such text
+    def __init__(self, text: str, language: Language) -> None:
+        self._text = text
+        self._language = language
+        # With prefixes that deny: "non-febrile" is "nonfebrile".
+        self.words = collect_words(_compile_detached(language).sub(r"\1", text), language)
+
+    @kept_property
+    def marked(self) -> Marked:
+        """Its numbers, single letters, signs and chromosomes."""
+        return read_marks(self._text, self._language)
+
+    @kept_property
+    def company(self) -> Company:
+        """What it says is there, and what is not."""
+        return _read_company(self._text, self._language)
+
+    @kept_property
+    def is_denying(self) -> bool:
+        """Whether a word may have a prefix that denies."""
+        return any(word.startswith(_list_detached(self._language)) for word in self.words)
+
+    @kept_property
+    def poles(self) -> dict[Axis, int]:
+        """What its words may be the opposites of others in, and on which sides they are."""
+        return _join_poles(self.words, self._language)
+
+    @kept_property
+    def disordered(self) -> frozenset[str] | None:
+        """The words behind "disorder of the"; None if it is no such text."""
+        return _read_disordered(self._text, self._language)
 
     def may_oppose(self, other: Wording) -> bool:
         """Check if words of both may be opposites: in something, they are on several sides."""
@@ -408,21 +446,7 @@ class Wording(NamedTuple):
         return any((sides := self.poles[axis] | other.poles[axis]) & (sides - 1) for axis in axes)
 
 
-@lru_cache(CACHED)
-def _read_wording(text: str, language: Language) -> Wording:
-    words = collect_words(_compile_detached(language).sub(r"\1", text), language)
-    poles: dict[Axis, int] = {}
-    for word in words:
-        for axis, sides in _list_poles(word, language).items():
-            poles[axis] = poles.get(axis, 0) | sides
-    return Wording(
-        read_marks(text, language),
-        _read_company(text, language),
-        words,
-        any(word.startswith(_list_detached(language)) for word in words),
-        poles,
-        _read_disordered(text, language),
-    )
+_read_wording = lru_cache(CACHED)(Wording)
 
 
 def _read_disordered(text: str, language: Language) -> frozenset[str] | None:
@@ -442,19 +466,20 @@ def contradicts(mention: str, name: str, language: Language = ENGLISH) -> bool:
     if (denials := list_denials(mention, language)) and any(_is_denied(name, denial, language) for denial in denials):
         return True
     said, other = _read_wording(mention, language), _read_wording(name, language)
-    if said.marked.contradicts(other.marked):
+    if said.marked.has_any and said.marked.contradicts(other.marked):
         return True
-    if _lacks(said.company, other.company) or _lacks(other.company, said.company):
+    company = said.company
+    if company.has_any and (_lacks(company, other.company) or _lacks(other.company, company)):
         return True
     ours, theirs = said.words - other.words, other.words - said.words
-    is_denying = said.is_denying or other.is_denying
+    is_denying = bool(ours and theirs) and (said.is_denying or other.is_denying)
     if is_denying and (_denies(ours, theirs, language) or _denies(theirs, ours, language)):
         return True
     if _is_of_animals(name, ours, theirs, language) or (ours and said.disordered == other.words):
         return True
     if not (ours or theirs) or max(len(ours), len(theirs)) > MOST_WORDS:
         return False
-    if ours | theirs <= language.denying and not (said.company.is_open or other.company.is_open):
+    if ours | theirs <= language.denying and not (company.is_open or other.company.is_open):
         return True
     opposites = _find_opposites(ours, theirs, language) if said.may_oppose(other) else []
     if not opposites:

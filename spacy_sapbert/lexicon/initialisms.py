@@ -138,6 +138,7 @@ def has_letters_of(text: str, name: str) -> bool:
     return _join_letters(name) in map(_join_letters, text.split())
 
 
+@lru_cache(CACHED)
 def _join_letters(word: str) -> str:
     return "".join(filter(str.isalnum, word)).lower()
 

@@ -327,6 +327,7 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
             for of_text in self.decide(texts).candidates
         ]
 
+    @pause_collection()
     def decide(self, texts: Iterable[str]) -> Decisions:
         """Decide on strings, as on mentions in documents.
 
@@ -337,6 +338,7 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         texts, fixed = check_texts(texts), self._find_fixed()
         return fixed.decide(fixed.linker.list_texts(texts), range(len(texts)))
 
+    @pause_collection()
     def decide_spans(self, spans: Iterable[Span]) -> Decisions:
         """Decide on any spans, each as if it were the only mention of its document. Nothing is written.
 
