@@ -32,6 +32,11 @@ def test_dutch(text, expected):
     assert read(text, "nl") == expected
 
 
+@cases("contexts_pt")
+def test_portuguese(text, expected):
+    assert read(text, "pt") == expected
+
+
 @pytest.mark.parametrize("language", list_cue_languages())
 def test_each_key_lists_a_phrase_once(language):
     lists = [phrases for phrases in read_cues(language).values() if isinstance(phrases, list)]

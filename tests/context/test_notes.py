@@ -225,7 +225,7 @@ def test_spans_are_mentions_as_well():
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"language": "ja"}, "no cues for the language 'ja'. It has some for de, en, es, fr, it, nl"),
+        ({"language": "ja"}, "no cues for the language 'ja'. It has some for de, en, es, fr, it, nl, pt"),
         ({"cues": {"negated": ["not"]}}, "'negated' does not say what cues mean"),
         ({"cues": {"negated behind list": ["not"]}}, "'negated behind list' does not say what cues mean"),
         ({"cues": {"pseudo": [" "]}}, "' ' has no words, so it is no cue"),
