@@ -2,7 +2,7 @@
 
 import pytest
 import spacy
-from page_server import launch_browser, needs_chromium, open_context, playwright, run_service
+from page_server import LateAnswer, launch_browser, needs_chromium, open_context, playwright, run_service, settle
 from project_scripts import import_scripts
 
 with import_scripts("service"):
@@ -76,3 +76,17 @@ def test_a_job_is_stopped_on_the_page(page):
     page.click("#stop-learning")
     expect(page.locator("#learning-state")).to_have_text("Learning was stopped. Nothing has changed.")
     expect(page.locator("#learn")).to_be_enabled()
+
+
+def test_a_late_look_does_not_hide_that_the_job_has_started(page):
+    late = LateAnswer(page, "**/learning")
+    page.click("#learning summary")
+    late.wait()
+    page.evaluate("post('learn'), null")
+    settle(page)
+    # Another look would put it right later.
+    page.evaluate("window.shown = showLearning, showLearning = () => null")
+    late.come()
+    expect(page.locator("#stop-learning")).to_be_visible()
+    page.evaluate("showLearning = shown")
+    page.click("#stop-learning")
