@@ -179,14 +179,13 @@ def correct_all_late(page):
     return late
 
 
-def test_what_is_decided_before_the_others_are_corrected_stays(page, tmp_path):
+def test_what_is_decided_before_the_others_are_corrected_stays(page):
     late = correct_all_late(page)
     page.locator("#linked .mention", has_text="heart attack").nth(1).click()
     page.click("#reject")
     page.locator("#linked .mention", has_text="cold").first.click()
     late.come()
     expect(page.locator("#message")).to_have_text("Saved: 4 more, in 3 documents.")
-    assert read_gold(page, tmp_path)[TEXT].count(("heart attack", "NIL")) == 2
     expect(page.locator("#linked .rejected")).to_have_count(1)
     # The panel stays with the mention that it shows.
     expect(page.locator("#mention")).to_have_text("cold")

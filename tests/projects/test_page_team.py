@@ -260,7 +260,9 @@ def test_a_place_is_not_shown_in_another_text(team):
     late = LateAnswer(page, "**/link")
     page.get_by_role("button", name="Show the place").first.click()
     late.wait()
-    show(page, "It is fever.")
+    page.fill("#text", "It is fever.")
+    page.click("#link")
+    page.wait_for_function("state.text === 'It is fever.'")
     late.come()
     expect(page.locator("#choice")).to_be_hidden()
     assert page.evaluate("[state.text, state.draft]") == ["It is fever.", None]

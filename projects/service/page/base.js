@@ -17,7 +17,10 @@ const state = {
   keeps: false, // whether the service keeps corrections
   isLooking: false, // whether the page asks for the corrections of others
   told: [""], // what the page says when the service has answered: the latest message, also one of meanwhile
-  saving: Promise.resolve(), // ends when the service has answered to all that is in the queue
+  // Each ends when the service has answered: to corrections of texts, of all documents and rules, and to states of documents.
+  saving: Promise.resolve(),
+  ruling: Promise.resolve(),
+  marking: Promise.resolve(),
   turn: 0,
   token: "", // of whoever works here, if the service needs one
   asking: null, // ends when somebody has given a token
@@ -50,10 +53,10 @@ async function ask(path, body) {
   return answer;
 }
 
-function queue(act) {
-  // One after the other, also behind one that fails: whatever reads or changes what the service keeps.
-  const answer = state.saving.then(act);
-  state.saving = answer.catch(() => null);
+function queue(line, act) {
+  // One request after the other, also behind one that fails, so that the last one counts.
+  const answer = state[line].then(act);
+  state[line] = answer.catch(() => null);
   return answer;
 }
 

@@ -70,7 +70,7 @@ function look() {
   if (!state.keeps || !state.text || state.isLooking || document.hidden) return;
   state.isLooking = true;
   // If the service does not answer, the next correction says so.
-  queue(() => refresh(state.text)).catch(() => null).then(() => (state.isLooking = false));
+  queue("saving", () => refresh(state.text)).catch(() => null).then(() => (state.isLooking = false));
 }
 
 function change({ spans, withdrawn }, here = spans[0] || withdrawn[0]) {
@@ -135,7 +135,7 @@ function undo() {
     change(step);
     save(state.text, "Undone.");
   }
-  if (step.same) undoSame(step.same);
+  if (step.same) state.saving.then(() => undoSame(step.same));
   showCount();
 }
 
@@ -148,7 +148,7 @@ function save(text, message) {
   }
   state.told = [message];
   // Each sends what has come together until its turn.
-  return queue(async () => {
+  return queue("saving", async () => {
     const gold = goldOf(text);
     const spans = [...gold.spans.values()].filter((span) => !span.isKept);
     // A mention that has moved twice may no longer overlap what the service keeps of it.

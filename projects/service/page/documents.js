@@ -5,7 +5,7 @@ const STATES = { new: ["○", "new"], begun: ["◐", "begun"], done: ["●", "do
 const isNarrow = matchMedia("(max-width: 50rem)"); // as in style.css
 const PAGE_SIZE = 50;
 // What the page knows of the list; `turn`, `placing` and `opening` count what is asked for, so that a late answer is not shown.
-const list = { start: 0, total: 0, keeps: false, first: null, turn: 0, placing: 0, opening: 0, later: 0, searching: 0, uploads: [], sending: Promise.resolve(), marking: Promise.resolve() };
+const list = { start: 0, total: 0, keeps: false, first: null, turn: 0, placing: 0, opening: 0, later: 0, searching: 0, uploads: [], sending: Promise.resolve() };
 
 // The address and the history
 
@@ -97,11 +97,7 @@ function showDocument() {
   markCurrent();
 }
 
-function mark(id, wanted) {
-  // One state after the other, so that the last one counts.
-  list.marking = list.marking.catch(() => null).then(() => ask(`documents/${id}/state`, { state: wanted }));
-  return list.marking;
-}
+const mark = (id, wanted) => queue("marking", () => ask(`documents/${id}/state`, { state: wanted }));
 
 async function setState(wanted) {
   const { id, text } = state.document;

@@ -84,7 +84,7 @@ async function correctDocuments() {
   const { kb_id, label, rejected, annotator } = span;
   const correction = { kb_id, label, rejected, annotator };
   try {
-    const { changed, count, documents } = await queue(() => ask("same", { words, correction, scope: "documents", text }));
+    const { changed, count, documents } = await queue("ruling", () => ask("same", { words, correction, scope: "documents", text }));
     const same = { undo: "same/undo", body: { correction, places: changed } };
     // Not where somebody has decided meanwhile.
     const decided = [...goldOf(text).spans.values()];
@@ -104,7 +104,7 @@ async function correctAlways() {
   hideSame();
   const meaning = span.rejected ? { skip: true } : { kb_id: span.kb_id };
   try {
-    const { rules, replaced } = await queue(() => ask("rules", { name: words, ...meaning, annotator: span.annotator }));
+    const { rules, replaced } = await queue("ruling", () => ask("rules", { name: words, ...meaning, annotator: span.annotator }));
     listRules(rules);
     const [before] = replaced;
     const same = before ? { undo: "rules", body: describeRule(before) } : { undo: "rules/remove", body: { names: [words] } };
@@ -122,7 +122,7 @@ async function correctAlways() {
 async function undoSame({ undo, body }) {
   // Take back what a step has changed beside this text.
   try {
-    const { count, rules } = await queue(() => ask(undo, body));
+    const { count, rules } = await queue("ruling", () => ask(undo, body));
     if (!rules) return say(`Undone, in all documents: ${count}.`);
     listRules(rules);
     await link();
@@ -140,7 +140,7 @@ function describeRule({ name, kb_id, author }) {
 
 async function showRules() {
   // Those who may not change rules see none.
-  const { rules, keeps } = await queue(() => ask("rules")).catch(() => ({ rules: [], keeps: false }));
+  const { rules, keeps } = await queue("ruling", () => ask("rules")).catch(() => ({ rules: [], keeps: false }));
   byId("rules").hidden = !keeps;
   listRules(rules);
 }
@@ -166,7 +166,7 @@ function makeRule(rule) {
 async function removeRule(name, button) {
   button.disabled = true;
   try {
-    const { rules, replaced } = await queue(() => ask("rules/remove", { names: [name] }));
+    const { rules, replaced } = await queue("ruling", () => ask("rules/remove", { names: [name] }));
     listRules(rules);
     state.undo.push({ spans: [], withdrawn: [], same: { undo: "rules", body: describeRule(replaced[0]) } });
     await link();

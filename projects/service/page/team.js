@@ -139,7 +139,7 @@ async function settle(text, place, spans) {
   const { label } = Object.values(place.said).flat()[0];
   const none = [{ start: place.start, end: place.end, label, rejected: true }];
   try {
-    await queue(async () => {
+    await queue("saving", async () => {
       await ask("gold", { text, spans: countPoints(text, accepted.length ? accepted : none) });
       if (text === state.text) await refresh(text);
     });
