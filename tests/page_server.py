@@ -102,6 +102,10 @@ class LateAnswer:
         service does not know of the request until then."""
         self._page, self._part, self._skip, self._is_sent = page, part, skip, is_sent
         self._routes: list[tuple[Any, Any]] = []
+        self._pending: set[Any] = set()
+        page.on("request", self._pending.add)
+        for end in ("requestfinished", "requestfailed"):
+            page.on(end, self._pending.discard)
         page.route(pattern, self._take)
 
     def _take(self, route: Any) -> None:
@@ -131,10 +135,17 @@ class LateAnswer:
                 route.fulfill(response=answer)
             else:
                 route.continue_()
-        settle(self._page)
+        self._wait_for_others()
+
+    def _wait_for_others(self) -> None:
+        """Give the page time to show the answer, and what it asks for then, up to what is held back elsewhere."""
+        for _ in range(20):
+            settle(self._page)
+            if not self._pending:
+                return
 
     def fail(self) -> None:
         """Let the request fail."""
         self.wait()
         self._routes[0][0].abort()
-        settle(self._page)
+        self._wait_for_others()

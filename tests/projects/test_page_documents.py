@@ -553,18 +553,6 @@ def test_the_focus_stays_with_who_writes(open_page, step):
     expect(page.locator("#document-query")).to_be_focused()
 
 
-def test_the_focus_does_not_go_to_a_text_that_somebody_has_left(open_page):
-    page = open_page()
-    expect_document(page, "a heart")
-    late = LateAnswer(page, "**/link")
-    page.click("#try-text")
-    late.wait()
-    open_row(page, 1)
-    expect_document(page, "b cold")
-    late.come()
-    expect(page.locator("#document-name")).to_be_focused()
-
-
 def test_what_is_corrected_while_concepts_are_looked_for_stays(open_page):
     page = open_page()
     expect_document(page, "a heart")

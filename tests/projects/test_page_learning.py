@@ -55,7 +55,7 @@ def test_a_reviewer_learns_uses_the_result_and_goes_back(page):
     page.keyboard.press("Enter")
     expect(page.locator("#learning-share")).to_be_visible()
     expect(page.locator("#learn")).to_be_disabled()
-    page.locator("#learned tbody tr").first.wait_for(timeout=300_000)
+    page.locator("#learned tbody tr").first.wait_for(timeout=900_000)
     expect(page.locator("#learned caption")).to_contain_text("It is better than before. Learned: further names")
     expect(page.locator("#learned tbody tr").first).to_contain_text("100.0")
     # The table fits a phone.

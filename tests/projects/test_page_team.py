@@ -261,7 +261,7 @@ def test_a_place_is_not_shown_in_another_text(team):
     page.get_by_role("button", name="Show the place").first.click()
     late.wait()
     page.fill("#text", "It is fever.")
-    page.click("#link")
+    page.keyboard.press("Control+Enter")
     page.wait_for_function("state.text === 'It is fever.'")
     late.come()
     expect(page.locator("#choice")).to_be_hidden()

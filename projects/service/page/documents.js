@@ -66,7 +66,7 @@ async function openDocument(id, isNew = true) {
 }
 
 async function closeDocument(isNew = true, text = list.freeText) {
-  const turn = ++list.opening;
+  list.opening++;
   if (isNew) {
     keepPlace();
     writeAddress({ document: "" }, true);
@@ -76,7 +76,7 @@ async function closeDocument(isNew = true, text = list.freeText) {
   byId("text").value = text;
   showDocument();
   await link();
-  if (isNew && turn === list.opening) takeFocus(byId("text"));
+  if (isNew) takeFocus(byId("text"));
 }
 
 function showDocument() {
