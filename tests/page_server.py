@@ -103,9 +103,9 @@ class LateAnswer:
         self._page, self._part, self._skip, self._is_sent = page, part, skip, is_sent
         self._routes: list[tuple[Any, Any]] = []
         self._pending: set[Any] = set()
-        page.on("request", self._pending.add)
+        page.on("request", lambda request: self._pending.add(request))
         for end in ("requestfinished", "requestfailed"):
-            page.on(end, self._pending.discard)
+            page.on(end, lambda request: self._pending.discard(request))
         page.route(pattern, self._take)
 
     def _take(self, route: Any) -> None:

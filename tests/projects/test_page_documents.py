@@ -418,7 +418,7 @@ def test_who_goes_back_and_forward_stays_there_and_keeps_the_places_of_both(open
     late.wait()
     page.locator("#linked .mention", has_text="insomnia").click()
     page.evaluate("history.forward()")
-    page.wait_for_function("readAddress().get('document') === state.document.id")
+    page.wait_for_function("() => readAddress().get('document') === state.document.id")
     late.come()
     expect_document(page, "c long")
     expect(page.locator("#mention")).to_have_text("insomnia")

@@ -262,7 +262,7 @@ def test_a_place_is_not_shown_in_another_text(team):
     late.wait()
     page.fill("#text", "It is fever.")
     page.keyboard.press("Control+Enter")
-    page.wait_for_function("state.text === 'It is fever.'")
+    page.wait_for_function("() => state.text === 'It is fever.'")
     late.come()
     expect(page.locator("#choice")).to_be_hidden()
     assert page.evaluate("[state.text, state.draft]") == ["It is fever.", None]
