@@ -576,8 +576,9 @@ def test_who_is_faster_than_the_list_keeps_the_text(open_page):
     expect(page.locator("#message")).to_have_text("1 mention.")
     page.click("#linked .mention")
     late.come()
-    expect(page.locator("#mention")).to_have_text("cold")
     expect(page.locator("#document-list button")).to_have_count(3)
+    expect(page.locator("#document-bar")).to_be_hidden()
+    expect(page.locator("#mention")).to_be_visible()
 
 
 def test_files_that_come_while_another_waits_for_its_columns_are_not_lost(open_page):
