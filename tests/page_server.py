@@ -87,3 +87,65 @@ def open_context(browser: Any, host: str, part: str = "", **options: Any) -> Ite
     yield page
     context.close()
     assert not seen.errors and {address.split("/")[2] for address in seen.addresses} == {host}
+
+
+def settle(page: Any) -> None:
+    """Give a page time to do what it must not do."""
+    page.evaluate("new Promise((settled) => setTimeout(settled, 300))")
+
+
+class LateAnswer:
+    """An answer of the service that is held back until the test lets it come."""
+
+    def __init__(self, page: Any, pattern: str, part: str = "", *, skip: int = 0, is_sent: bool = True) -> None:
+        """Hold back what answers the first request whose body has a part, or one after it. If it is not sent, then the
+        service does not know of the request until then."""
+        self._page, self._part, self._skip, self._is_sent = page, part, skip, is_sent
+        self._routes: list[tuple[Any, Any]] = []
+        self._pending: set[Any] = set()
+        page.on("request", lambda request: self._pending.add(request))
+        for end in ("requestfinished", "requestfailed"):
+            page.on(end, lambda request: self._pending.discard(request))
+        page.route(pattern, self._take)
+
+    def _take(self, route: Any) -> None:
+        if self._routes or self._part not in (route.request.post_data or ""):
+            route.fallback()
+        elif self._skip:
+            self._skip -= 1
+            route.fallback()
+        else:
+            self._routes.append((route, None))
+            if self._is_sent:
+                self._routes[0] = (route, route.fetch())
+
+    def wait(self) -> None:
+        """Wait for the request, and for the answer if it is sent."""
+        limit = time.monotonic() + 20
+        while not self._routes or (self._is_sent and not self._routes[0][1]):
+            assert time.monotonic() < limit, "Nothing was asked for."
+            self._page.wait_for_timeout(10)
+
+    def come(self) -> None:
+        """Let the answer come, and give the page time to show it."""
+        self.wait()
+        ((route, answer),) = self._routes
+        with self._page.expect_response(lambda response: response.request == route.request):
+            if answer:
+                route.fulfill(response=answer)
+            else:
+                route.continue_()
+        self._wait_for_others()
+
+    def _wait_for_others(self) -> None:
+        """Give the page time to show the answer, and what it asks for then, up to what is held back elsewhere."""
+        for _ in range(20):
+            settle(self._page)
+            if not self._pending:
+                return
+
+    def fail(self) -> None:
+        """Let the request fail."""
+        self.wait()
+        self._routes[0][0].abort()
+        self._wait_for_others()

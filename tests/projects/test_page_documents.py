@@ -6,7 +6,7 @@ import re
 from contextlib import ExitStack
 
 import pytest
-from page_server import launch_browser, needs_chromium, playwright, run_service
+from page_server import LateAnswer, launch_browser, needs_chromium, playwright, run_service, settle
 from project_scripts import import_scripts
 
 with import_scripts("service"):
@@ -300,16 +300,12 @@ def test_a_late_answer_does_not_turn_the_page_back(open_page, shown):
     lines = "".join(json.dumps({"text": f"A cold of {number}.", "id": f"n{number}"}) + "\n" for number in range(100))
     page = open_page({"all.jsonl": lines})
     expect_document(page, "n0")
-    held = []
-    page.route("**/around?*", lambda route: held.append(route) if not held else route.continue_())
+    late = LateAnswer(page, "**/around?*")
     page.select_option("#document-state", "new")
     TURNS[shown](page)
     listed = page.locator("#document-list button", has_text="n99")
     expect(listed).to_be_visible()
-    (late,) = held
-    with page.expect_response("**/around?*"):
-        late.continue_()
-    page.evaluate("new Promise((settled) => setTimeout(settled, 300))")
+    late.come()
     expect(listed).to_be_visible()
 
 
@@ -341,3 +337,271 @@ def test_candidates_keep_their_room_beside_the_guidelines(open_page, tmp_path, w
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.keyboard.press("g")
     expect(page.locator("#documents")).to_be_visible()
+
+
+def open_row(page, place):
+    page.click(f"#document-list button >> nth={place}")
+
+
+# What is asked for, and how.
+STEPS = {
+    "the next": ("**/around?*", lambda page: page.click("#document-next")),
+    "the next that is open": ("**/around?*", lambda page: page.click("#document-done")),
+    "done": ("**/state", lambda page: page.click("#document-done")),
+}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_who_opens_a_document_meanwhile_stays_there(open_page, step):
+    page = open_page()
+    expect_document(page, "a heart")
+    pattern, act = STEPS[step]
+    late = LateAnswer(page, pattern)
+    act(page)
+    late.wait()
+    open_row(page, 2)
+    expect_document(page, "c long")
+    late.come()
+    expect_document(page, "c long")
+
+
+def test_who_opens_a_document_before_the_first_stays_there(open_page):
+    page = open_page()
+    page.click("#document-done")
+    expect_document(page, "b cold")
+    late = LateAnswer(page, "**/around")
+    page.goto(page.url.partition("#")[0] + "#")
+    page.reload()
+    late.wait()
+    open_row(page, 2)
+    expect_document(page, "c long")
+    late.come()
+    expect_document(page, "c long")
+
+
+def test_who_opens_a_document_while_files_are_added_stays_there(open_page):
+    page = open_page()
+    expect_document(page, "a heart")
+    page.click("#try-text")
+    expect(page.locator("#document-bar")).to_be_hidden()
+    added, opened = LateAnswer(page, "**/documents"), LateAnswer(page, "**/documents/*")
+    page.set_input_files("#document-files", {"name": "d.txt", "mimeType": "text/plain", "buffer": b"A cold."})
+    added.wait()
+    open_row(page, 2)
+    opened.wait()
+    added.come()
+    expect(page.locator("#message")).to_contain_text("d.txt: 1 document")
+    opened.come()
+    expect_document(page, "c long")
+
+
+def test_a_document_that_fails_late_is_not_said(open_page):
+    page = open_page()
+    expect_document(page, "a heart")
+    late = LateAnswer(page, "**/documents/*")
+    open_row(page, 1)
+    late.wait()
+    open_row(page, 2)
+    expect_document(page, "c long")
+    late.fail()
+    expect_document(page, "c long")
+
+
+def test_who_goes_back_and_forward_stays_there_and_keeps_the_places_of_both(open_page):
+    page = open_page()
+    expect_document(page, "a heart")
+    page.locator("#linked .mention", has_text="heart attack").click()
+    open_row(page, 2)
+    expect_document(page, "c long")
+    late = LateAnswer(page, "**/documents/*")
+    page.evaluate("history.back()")
+    late.wait()
+    page.locator("#linked .mention", has_text="insomnia").click()
+    page.evaluate("history.forward()")
+    page.wait_for_function("() => readAddress().get('document') === state.document.id")
+    late.come()
+    expect_document(page, "c long")
+    expect(page.locator("#mention")).to_have_text("insomnia")
+    page.evaluate("history.back()")
+    expect_document(page, "a heart")
+    expect(page.locator("#mention")).to_have_text("heart attack")
+
+
+def test_two_clicks_turn_no_page_after_the_last(open_page):
+    lines = "".join(json.dumps({"text": f"A cold of {number}.", "id": f"n{number}"}) + "\n" for number in range(100))
+    page = open_page({"all.jsonl": lines})
+    for button, shown in (("later", "51–100 of 100"), ("earlier", "1–50 of 100")):
+        page.evaluate(f"byId('document-{button}').click(), byId('document-{button}').click()")
+        settle(page)
+        expect(page.locator("#document-page")).to_have_text(shown)
+
+
+# How somebody says twice that the first document is done.
+REPETITIONS = {
+    "a double click": lambda page: page.dispatch_event("#document-done", "click", {"detail": 2}),
+    "a key held down": lambda page: page.keyboard.down("Enter"),
+}
+
+
+@pytest.mark.parametrize("again", REPETITIONS)
+def test_who_says_twice_that_a_document_is_done_has_said_it_of_one(open_page, again):
+    page = open_page()
+    expect_document(page, "a heart")
+    page.keyboard.down("Alt")
+    page.keyboard.down("Enter")
+    expect_document(page, "b cold")
+    REPETITIONS[again](page)
+    page.keyboard.up("Enter")
+    page.keyboard.up("Alt")
+    settle(page)
+    expect_document(page, "b cold")
+    expect(page.locator("#document-count")).to_have_text("1 of 3 documents done")
+
+
+def test_a_key_pressed_twice_skips_no_document(open_page):
+    page = open_page()
+    expect_document(page, "a heart")
+    late = LateAnswer(page, "**/state", skip=1)
+    page.keyboard.press("Alt+Enter")
+    page.keyboard.press("Alt+Enter")
+    expect_document(page, "b cold")
+    late.come()
+    expect_document(page, "b cold")
+
+
+def test_no_text_stands_under_the_name_of_another_document_and_is_done(open_page):
+    page = open_page()
+    expect_document(page, "a heart")
+    late = LateAnswer(page, "**/link")
+    open_row(page, 1)
+    late.wait()
+    expect(page.locator("#document-name")).to_have_text("b cold")
+    expect(page.locator("#linked")).to_have_text("")
+    page.keyboard.press("Alt+Enter")
+    expect(page.locator("#message")).to_have_text("Not done yet: its text is not shown.")
+    late.come()
+    expect_document(page, "b cold")
+    expect(page.locator("#document-count")).to_have_text("0 of 3 documents done")
+
+
+def test_a_document_that_is_begun_and_done_at_once_is_done(open_page):
+    page = open_page()
+    expect_document(page, "a heart")
+    late = LateAnswer(page, "**/state", "begun", is_sent=False)
+    page.locator("#linked .mention").first.click()
+    page.click(".chosen .main")
+    late.wait()
+    page.click("#document-done")
+    settle(page)
+    late.come()
+    expect_document(page, "b cold")
+    expect(page.locator("#document-list button >> nth=0")).to_contain_text("done · 1 corrected")
+
+
+def test_the_list_is_of_the_state_that_was_asked_for_last(open_page):
+    page = open_page()
+    expect_document(page, "a heart")
+    late = LateAnswer(page, "**/around?*")
+    page.select_option("#document-state", "done")
+    late.wait()
+    open_row(page, 1)
+    late.come()
+    expect(page.locator("#document-page")).to_have_text("No such document")
+
+
+def test_a_page_of_the_list_has_its_own_numbers(open_page):
+    lines = "".join(json.dumps({"text": f"A cold of {number}.", "id": f"n{number}"}) + "\n" for number in range(100))
+    page = open_page({"all.jsonl": lines})
+    expect_document(page, "n0")
+    listed, placed = LateAnswer(page, "**/documents?*"), LateAnswer(page, "**/around?*")
+    page.click("#document-later")
+    listed.wait()
+    page.select_option("#document-state", "new")
+    placed.wait()
+    listed.come()
+    expect(page.locator("#document-list button").first).to_contain_text("n50")
+    expect(page.locator("#document-page")).to_have_text("51–100 of 100")
+    placed.come()
+    expect(page.locator("#document-page")).to_have_text("1–50 of 100")
+
+
+def test_a_search_does_not_turn_the_list_away_from_a_document_that_was_opened_after_it(open_page):
+    lines = "".join(json.dumps({"text": f"A cold of {number}.", "id": f"n{number}"}) + "\n" for number in range(100))
+    page = open_page({"all.jsonl": lines})
+    page.click("#document-list button >> nth=49")
+    expect_document(page, "n49")
+    page.clock.install()
+    page.clock.pause_at(page.evaluate("Date.now()") / 1000 + 60)
+    page.fill("#document-query", "cold")
+    page.click("#document-next")
+    expect_document(page, "n50")
+    page.clock.run_for(1000)
+    page.clock.resume()
+    settle(page)
+    expect(page.locator("#document-page")).to_have_text("51–100 of 100")
+
+
+@pytest.mark.parametrize("step", ["#document-next", "#try-text"])
+def test_the_focus_stays_with_who_writes(open_page, step):
+    page = open_page()
+    expect_document(page, "a heart")
+    late = LateAnswer(page, "**/link")
+    page.click(step)
+    late.wait()
+    page.click("#document-query")
+    late.come()
+    expect(page.locator("#document-query")).to_be_focused()
+
+
+def test_what_is_corrected_while_concepts_are_looked_for_stays(open_page):
+    page = open_page()
+    expect_document(page, "a heart")
+    late = LateAnswer(page, "**/link")
+    page.evaluate("link(), null")
+    late.wait()
+    confirm(page, "heart attack")
+    late.come()
+    expect(page.locator("#message")).to_have_text("1 mention.")
+    expect(page.locator("#linked .corrected")).to_have_count(1)
+
+
+def test_who_is_faster_than_the_list_keeps_the_text(open_page):
+    page = open_page()
+    late = LateAnswer(page, "**/documents?*")
+    page.goto(page.url.partition("#")[0] + "#")
+    page.reload()
+    late.wait()
+    page.fill("#text", "A cold.")
+    page.click("#link")
+    expect(page.locator("#message")).to_have_text("1 mention.")
+    page.click("#linked .mention")
+    late.come()
+    expect(page.locator("#document-list button")).to_have_count(3)
+    expect(page.locator("#document-bar")).to_be_hidden()
+    expect(page.locator("#mention")).to_be_visible()
+
+
+def test_files_that_come_while_another_waits_for_its_columns_are_not_lost(open_page):
+    page = open_page({})
+    table = b"when,words\nMay,flu\n"
+    for name, content in (("t.csv", table), ("u.csv", table), ("v.txt", b"A cold.")):
+        page.set_input_files("#document-files", {"name": name, "mimeType": "", "buffer": content})
+        expect(page.locator("#message")).to_have_text(re.compile("t.csv: choose|The files wait"))
+    for name in ("t.csv", "u.csv"):
+        expect(page.locator("#document-columns-legend")).to_have_text(f"Columns of {name}")
+        page.select_option("#text-column", "words")
+        page.click("#take-columns")
+    expect(page.locator("#document-count")).to_have_text("0 of 3 documents done")
+    expect(page.locator("#document-columns")).to_be_hidden()
+
+
+def test_the_list_counts_a_correction_that_is_saved_late(open_page):
+    page = open_page()
+    expect_document(page, "a heart")
+    late = LateAnswer(page, "**/gold", is_sent=False)
+    page.locator("#linked .mention").first.click()
+    with page.expect_response("**/state"):
+        page.click(".chosen .main")
+    settle(page)
+    late.come()
+    expect(page.locator("#document-list button >> nth=0")).to_contain_text("begun · 1 corrected")

@@ -5,7 +5,7 @@ import json
 import pytest
 import spacy
 from conftest import build_terminology
-from page_server import launch_browser, needs_chromium, playwright, run_service
+from page_server import LateAnswer, launch_browser, needs_chromium, playwright, run_service
 from project_scripts import import_scripts
 
 from spacy_sapbert.context import MentionContext, write_context
@@ -462,3 +462,97 @@ def test_the_hierarchy_is_walked_up_and_down(open_page):
     step.get_by_text("This one").click()
     expect(chosen).to_contain_text("stage 5")
     assert list_kept(page) == [("Stage 5", "S5")]
+
+
+def search(page, words):
+    page.fill("#query", words)
+    page.press("#query", "Enter")
+
+
+def expect_candidate(page, name):
+    expect(page.locator("#candidates strong").first).to_have_text(name)
+
+
+def test_a_late_answer_does_not_replace_what_was_searched_after_it(open_page):
+    page = open_page()
+    get_mention(page, "insomnia").click()
+    late = LateAnswer(page, "**/link", '"mentions"')
+    search(page, "cough")
+    late.wait()
+    search(page, "fever")
+    expect_candidate(page, "fever")
+    late.come()
+    expect_candidate(page, "fever")
+
+
+def test_a_search_that_fails_late_is_not_said(open_page):
+    page = open_page()
+    get_mention(page, "insomnia").click()
+    late = LateAnswer(page, "**/link", '"mentions"')
+    search(page, "cough")
+    late.wait()
+    search(page, "fever")
+    expect_candidate(page, "fever")
+    late.fail()
+    expect_candidate(page, "fever")
+    expect_message(page, "for “fever”")
+
+
+def test_the_focus_stays_with_who_writes_on(open_page):
+    page = open_page()
+    get_mention(page, "insomnia").click()
+    late = LateAnswer(page, "**/link", '"mentions"')
+    search(page, "cough")
+    late.wait()
+    page.keyboard.type("ing")
+    late.come()
+    expect_candidate(page, "cough")
+    expect(page.locator("#query")).to_be_focused()
+    search(page, "fever")
+    expect(page.locator("#candidates button").first).to_be_focused()
+
+
+def test_candidates_come_although_somebody_else_corrects_meanwhile(open_page):
+    page = open_page("He has chronic stage 5 disease, and a cough.")
+    get_mention(page, "stage 5").click()
+    late = LateAnswer(page, "**/link", '"mentions"')
+    press(page, "s")
+    late.wait()
+    start = page.evaluate("state.text.indexOf('cough')")
+    span = {"start": start, "end": start + 5, "label": "DISORDER", "kb_id": "C"}
+    page.evaluate("span => ask('gold', { text: state.text, spans: [span] })", span)
+    page.evaluate("look()")
+    expect_message(page, "has corrected “cough”")
+    late.come()
+    expect(page.locator("#candidates .candidate")).not_to_have_count(0)
+
+
+def test_candidates_of_other_options_are_not_kept(open_page):
+    page = open_page()
+    get_mention(page, "insomnia").click()
+    late = LateAnswer(page, "**/link", '"mentions"')
+    search(page, "cough")
+    late.wait()
+    page.evaluate("byId('k').value = 1, link()")
+    late.come()
+    get_mention(page, "insomnia").click()
+    search(page, "cough")
+    expect_candidate(page, "cough")
+    expect(page.locator("#candidates .candidate")).to_have_count(1)
+
+
+@pytest.mark.parametrize("button", ["Back", "Less"])
+def test_a_late_concept_does_not_replace_what_was_shown_after_it(open_page, button):
+    page = open_page()
+    get_mention(page, "Stage 5").click()
+    chosen = page.locator("#candidates .chosen")
+    chosen.get_by_text("Details").click()
+    chosen.locator("dd").get_by_role("button", name="chronic kidney disease").click()
+    expect(chosen.locator(".step")).to_contain_text("chronic kidney disease")
+    late = LateAnswer(page, "**/concept/*")
+    chosen.locator("dd").get_by_role("button", name="stage 4").click()
+    late.wait()
+    chosen.get_by_text(button).click()
+    expect(chosen.locator(".step")).to_have_count(0)
+    late.come()
+    expect(chosen.locator(".step")).to_have_count(0)

@@ -2,7 +2,7 @@
 
 import pytest
 import spacy
-from page_server import launch_browser, needs_chromium, open_context, playwright, run_service
+from page_server import LateAnswer, launch_browser, needs_chromium, open_context, playwright, run_service, settle
 from project_scripts import import_scripts
 
 with import_scripts("service"):
@@ -55,7 +55,7 @@ def test_a_reviewer_learns_uses_the_result_and_goes_back(page):
     page.keyboard.press("Enter")
     expect(page.locator("#learning-share")).to_be_visible()
     expect(page.locator("#learn")).to_be_disabled()
-    page.locator("#learned tbody tr").first.wait_for(timeout=300_000)
+    page.locator("#learned tbody tr").first.wait_for(timeout=900_000)
     expect(page.locator("#learned caption")).to_contain_text("It is better than before. Learned: further names")
     expect(page.locator("#learned tbody tr").first).to_contain_text("100.0")
     # The table fits a phone.
@@ -76,3 +76,16 @@ def test_a_job_is_stopped_on_the_page(page):
     page.click("#stop-learning")
     expect(page.locator("#learning-state")).to_have_text("Learning was stopped. Nothing has changed.")
     expect(page.locator("#learn")).to_be_enabled()
+
+
+def test_a_late_look_does_not_hide_that_the_job_has_started(page):
+    late = LateAnswer(page, "**/learning")
+    page.click("#learning summary")
+    late.wait()
+    page.evaluate("post('learn'), null")
+    settle(page)
+    # Another look would put it right later.
+    page.evaluate("clearTimeout(learning.timer)")
+    late.come()
+    expect(page.locator("#stop-learning")).to_be_visible()
+    page.click("#stop-learning")

@@ -5,7 +5,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
-from page_server import launch_browser, needs_chromium, open_context, playwright, run_service
+from page_server import LateAnswer, launch_browser, needs_chromium, open_context, playwright, run_service, settle
 from project_scripts import import_scripts
 
 with import_scripts("service"):
@@ -161,3 +161,69 @@ def test_a_phone_has_room(page, scheme, tmp_path):
     for name in ("same-text", "same-documents", "same-always"):
         assert page.locator(f"#{name}").get_attribute("aria-keyshortcuts")
     page.screenshot(path=tmp_path / "phone.png")
+
+
+def show(page, text):
+    page.fill("#text", text)
+    page.click("#link")
+    page.wait_for_function("text => state.text === text", arg=text)
+
+
+def correct_all_late(page):
+    """Correct the first of some words, then all others, and hold the answer back."""
+    reject(page, "heart attack")
+    expect(page.locator("#same-documents")).to_have_text("5 in all documents")
+    late = LateAnswer(page, "**/same")
+    page.click("#same-documents")
+    late.wait()
+    return late
+
+
+def test_what_is_decided_before_the_others_are_corrected_stays(page):
+    late = correct_all_late(page)
+    page.locator("#linked .mention", has_text="heart attack").nth(1).click()
+    page.click("#reject")
+    page.locator("#linked .mention", has_text="cold").first.click()
+    late.come()
+    expect(page.locator("#message")).to_have_text("Saved: 4 more, in 3 documents.")
+    expect(page.locator("#linked .rejected")).to_have_count(1)
+    # The panel stays with the mention that it shows.
+    expect(page.locator("#mention")).to_have_text("cold")
+
+
+def test_who_leaves_a_text_has_corrected_all_of_it(page, tmp_path):
+    late = correct_all_late(page)
+    show(page, "A cold.")
+    late.come()
+    expect(page.locator("#message")).to_have_text("Saved: 5 more, in 3 documents.")
+    assert len(read_gold(page, tmp_path)[TEXT]) == 3
+    assert page.evaluate("state.text") == "A cold."
+
+
+def make_rules(page, *names):
+    for name in names:
+        page.evaluate("name => ask('rules', { name, skip: true })", name)
+    page.evaluate("showRules()")
+    expect(page.locator("#rule-list li")).to_have_count(len(names))
+    page.click("#rule-count")
+
+
+def test_rules_that_are_removed_one_after_the_other_do_not_come_back(page):
+    make_rules(page, "cold", "insomnia")
+    late = LateAnswer(page, "**/rules/remove")
+    page.get_by_role("button", name="Remove the rule: cold").click()
+    late.wait()
+    page.get_by_role("button", name="Remove the rule: insomnia").click()
+    settle(page)
+    late.come()
+    expect(page.locator("#rule-count")).to_have_text("0 rules")
+
+
+def test_two_clicks_remove_a_rule_once(page):
+    make_rules(page, "cold", "insomnia")
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.get_by_role("button", name="Remove the rule: cold").evaluate("(one) => (one.click(), one.click())")
+    expect(page.locator("#message")).to_contain_text("The rule for “cold” is removed.")
+    assert [url.endswith("/rules/remove") for url in asked].count(True) == 1
+    expect(page.locator("#rule-list li")).to_have_count(1)

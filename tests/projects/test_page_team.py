@@ -5,7 +5,16 @@ import json
 from contextlib import ExitStack
 
 import pytest
-from page_server import FIND_FAINT, launch_browser, needs_chromium, open_context, playwright, run_service
+from page_server import (
+    FIND_FAINT,
+    LateAnswer,
+    launch_browser,
+    needs_chromium,
+    open_context,
+    playwright,
+    run_service,
+    settle,
+)
 from project_scripts import import_scripts
 
 with import_scripts("service"):
@@ -208,3 +217,72 @@ def test_a_place_is_shown_in_its_own_text_beside_an_open_document(team):
     expect(carla.locator("#mention")).to_have_text("cold")
     expect(carla.locator("#document-bar")).to_be_hidden()
     assert carla.evaluate("state.text") == TEXT
+
+
+def disagree(team):
+    """Let two annotators disagree in two places, and return the page of the reviewer, who sees them."""
+    anna, ben, carla = map(team, PEOPLE)
+    for words in ("cold", "insomnia"):
+        decide(anna, words)
+        decide(ben, words, "#nil")
+    carla.click("#team summary")
+    expect(carla.locator("#open-places")).to_have_text("2 places to settle")
+    return carla
+
+
+def test_a_place_that_is_settled_does_not_come_back(team):
+    page = disagree(team)
+    late = LateAnswer(page, "**/agreement?*")
+    page.click("#team-update")
+    late.wait()
+    page.locator("#places .offer button").first.click()
+    expect(page.locator("#open-places")).to_have_text("1 place to settle")
+    late.come()
+    expect(page.locator("#open-places")).to_have_text("1 place to settle")
+
+
+def test_what_is_corrected_while_a_place_is_settled_stays(team):
+    page = disagree(team)
+    late = LateAnswer(page, "**/gold/find")
+    page.locator("#places .offer button").first.click()
+    late.wait()
+    page.evaluate("state.isLooking = true")  # another look would put it right later
+    get_mention(page, "heart attack").click()
+    page.click(".chosen .main")
+    settle(page)
+    late.come()
+    expect(page.locator("#open-places")).to_have_text("1 place to settle")
+    expect(get_mention(page, "heart attack")).to_contain_text("✓")
+
+
+def test_a_place_is_not_shown_in_another_text(team):
+    page = disagree(team)
+    show(page, "a cold")
+    late = LateAnswer(page, "**/link")
+    page.get_by_role("button", name="Show the place").first.click()
+    late.wait()
+    page.fill("#text", "It is fever.")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_function("() => state.text === 'It is fever.'")
+    late.come()
+    expect(page.locator("#choice")).to_be_hidden()
+    assert page.evaluate("[state.text, state.draft]") == ["It is fever.", None]
+
+
+def test_a_document_that_is_opened_before_a_place_is_shown_stays(team):
+    page = disagree(team)
+    contents = {"one": TEXT, "two": "Fever and nothing else."}
+    for name, content in contents.items():
+        page.evaluate("([name, content]) => ask('documents', { name: `${name}.txt`, content })", [name, content])
+    page.evaluate("showList()")
+    page.click("#team-update")
+    expect(page.locator("#document-list button")).to_have_count(2)
+    settle(page)
+    late = LateAnswer(page, "**/documents/*")
+    page.get_by_role("button", name="Show the place").first.click()
+    late.wait()
+    page.click("#document-list button >> nth=1")
+    expect(page.locator("#document-name")).to_have_text("two")
+    page.wait_for_function("text => state.text === text", arg=contents["two"])
+    late.come()
+    expect(page).to_have_title("two")

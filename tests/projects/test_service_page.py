@@ -265,11 +265,10 @@ def test_without_a_file_the_page_holds_corrections_for_download(open_page):
     rows = [json.loads(line) for line in download.value.path().read_text(encoding="utf8").splitlines()]
     assert rows == kept.read() and [len(row["spans"]) for row in rows] == [2, 1]
     # The page asks before it forgets them.
-    asked = []
-    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
-    page.close(run_before_unload=True)
-    page.wait_for_timeout(500)
-    assert asked == ["beforeunload"]
+    with page.expect_event("dialog") as asking:
+        page.close(run_before_unload=True)
+    assert asking.value.type == "beforeunload"
+    asking.value.dismiss()
 
 
 def test_the_context_of_a_mention_is_corrected_with_the_keyboard(open_page, tmp_path):

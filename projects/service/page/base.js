@@ -11,13 +11,16 @@ const state = {
   elements: [],
   chosen: -1,
   led: -1, // the last mention that the list of concepts led to
-  gold: new Map(), // of each text, confirmed spans, withdrawn places that the service has yet to forget, and what it keeps
+  gold: new Map(), // of each text, confirmed spans, withdrawn places that the service has yet to forget, what it keeps, and how often it said so
   undo: [], // what takes the last corrections of this text back
   lookUps: new Map(), // candidates by their words
   keeps: false, // whether the service keeps corrections
   isLooking: false, // whether the page asks for the corrections of others
   told: [""], // what the page says when the service has answered: the latest message, also one of meanwhile
-  saving: Promise.resolve(), // ends when the service has answered to the last correction
+  // Each ends when the service has answered: to corrections of texts, of all documents and rules, and to states of documents.
+  saving: Promise.resolve(),
+  ruling: Promise.resolve(),
+  marking: Promise.resolve(),
   turn: 0,
   token: "", // of whoever works here, if the service needs one
   asking: null, // ends when somebody has given a token
@@ -47,6 +50,13 @@ async function ask(path, body) {
   if (response.status === 401) return askToken(token).then(() => ask(path, body));
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw Object.assign(new Error(answer.error || `${response.status} ${response.statusText}`), { status: response.status, columns: answer.columns });
+  return answer;
+}
+
+function queue(line, act) {
+  // One request after the other, also behind one that fails, so that the last one counts.
+  const answer = state[line].then(act);
+  state[line] = answer.catch(() => null);
   return answer;
 }
 

@@ -5,7 +5,7 @@ const tellReplaced = (who) => say(`${who} has corrected the same words. The page
 const isSame = (one, other) => Boolean(one && other) && ["kb_id", "label", "rejected", "context"].every((key) => String(one[key]) === String(other[key]));
 
 function goldOf(text) {
-  if (!state.gold.has(text)) state.gold.set(text, { spans: new Map(), withdrawn: new Map(), seen: new Map() });
+  if (!state.gold.has(text)) state.gold.set(text, { spans: new Map(), withdrawn: new Map(), seen: new Map(), answers: 0 });
   return state.gold.get(text);
 }
 
@@ -33,6 +33,7 @@ function takeKept(text, kept) {
     withdrawn.delete(nameOf(place));
     isReplaced ||= kept.some((span) => overlap(span, place));
   }
+  goldOf(text).answers++;
   seen.clear();
   for (const [name, span] of now) seen.set(name, span);
   const news = changed.filter((span) => !isSame(now.get(nameOf(span)), spans.get(nameOf(span))));
@@ -66,10 +67,10 @@ async function refresh(text) {
 }
 
 function look() {
-  if (!state.keeps || state.isLooking || document.hidden) return;
+  if (!state.keeps || !state.text || state.isLooking || document.hidden) return;
   state.isLooking = true;
   // If the service does not answer, the next correction says so.
-  state.saving = state.saving.then(() => refresh(state.text)).catch(() => null).then(() => (state.isLooking = false));
+  queue("saving", () => refresh(state.text)).catch(() => null).then(() => (state.isLooking = false));
 }
 
 function change({ spans, withdrawn }, here = spans[0] || withdrawn[0]) {
@@ -140,14 +141,14 @@ function undo() {
 
 function save(text, message) {
   showCount();
-  noteChange();
+  noteChange(text);
   if (!state.keeps) {
     say(`${message === "Saved." ? "Noted" : message.slice(0, -1)}, on this page only: download your corrections before you close it.`);
     return;
   }
   state.told = [message];
-  // One after the other, so that the last one counts. Each sends what has come together until then.
-  state.saving = state.saving.then(async () => {
+  // Each sends what has come together until its turn.
+  return queue("saving", async () => {
     const gold = goldOf(text);
     const spans = [...gold.spans.values()].filter((span) => !span.isKept);
     // A mention that has moved twice may no longer overlap what the service keeps of it.
@@ -160,6 +161,7 @@ function save(text, message) {
     const seen = [...gold.seen.values()].filter((span) => places.some((place) => overlap(span, place)));
     try {
       await ask("gold", { text, spans: countPoints(text, spans), withdrawn: countPoints(text, withdrawn), seen: countPoints(text, seen) });
+      gold.answers++;
       for (const place of withdrawn) {
         gold.seen.delete(nameOf(place));
         if (gold.withdrawn.get(nameOf(place)) === place) gold.withdrawn.delete(nameOf(place));
@@ -177,7 +179,6 @@ function save(text, message) {
       say(`Not saved yet. Your next correction tries again. ${error.message}`, true);
     }
   });
-  return state.saving;
 }
 
 function countPoints(text, spans) {

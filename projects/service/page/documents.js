@@ -5,7 +5,7 @@ const STATES = { new: ["○", "new"], begun: ["◐", "begun"], done: ["●", "do
 const isNarrow = matchMedia("(max-width: 50rem)"); // as in style.css
 const PAGE_SIZE = 50;
 // What the page knows of the list; `turn`, `placing` and `opening` count what is asked for, so that a late answer is not shown.
-const list = { start: 0, total: 0, keeps: false, first: null, turn: 0, placing: 0, opening: 0, later: 0, searching: 0 };
+const list = { start: 0, total: 0, keeps: false, first: null, turn: 0, placing: 0, opening: 0, later: 0, searching: 0, uploads: [], sending: Promise.resolve() };
 
 // The address and the history
 
@@ -25,7 +25,8 @@ function writeAddress(changes, isNew = false) {
 function keepPlace() {
   // Numbers only, and for as long as the tab is open.
   const chosen = state.mentions[state.chosen];
-  if (!state.document) return;
+  // While another document is on its way, the entry is already that one's.
+  if (!state.document || readAddress().get("document") !== state.document.id) return;
   try {
     history.replaceState({ scroll: scrollY, chosen: chosen ? nameOf(chosen) : null }, "");
   } catch {} // some browsers allow a hundred in half a minute; the next one keeps the place
@@ -50,6 +51,7 @@ async function openDocument(id, isNew = true) {
       keepPlace();
       writeAddress({ document: id }, true);
     }
+    leaveText(opened.text);
     state.document = opened;
     byId("text").value = opened.text;
     showDocument();
@@ -57,23 +59,24 @@ async function openDocument(id, isNew = true) {
     await link();
     if (turn !== list.opening) return;
     restorePlace(place);
-    if (isNew) byId("document-name").focus({ preventScroll: true });
+    if (isNew) takeFocus(byId("document-name"));
   } catch (error) {
-    say(error.message, true);
+    if (turn === list.opening) say(error.message, true);
   }
 }
 
-async function closeDocument(isNew = true) {
+async function closeDocument(isNew = true, text = list.freeText) {
   list.opening++;
   if (isNew) {
     keepPlace();
     writeAddress({ document: "" }, true);
   }
+  leaveText(text);
   state.document = null;
-  byId("text").value = list.freeText;
+  byId("text").value = text;
   showDocument();
   await link();
-  if (isNew) byId("text").focus();
+  if (isNew) takeFocus(byId("text"));
 }
 
 function showDocument() {
@@ -94,12 +97,14 @@ function showDocument() {
   markCurrent();
 }
 
+const mark = (id, wanted) => queue("marking", () => ask(`documents/${id}/state`, { state: wanted }));
+
 async function setState(wanted) {
-  const { id } = state.document;
+  const { id, text } = state.document;
   // What was corrected before counts for it.
   await state.saving;
-  if (wanted === "done" && state.keeps && hasUnsaved(state.text)) throw new Error("Not done yet: a correction is not saved. Correct it again, or find out why the service does not keep it.");
-  const described = await ask(`documents/${id}/state`, { state: wanted });
+  if (wanted === "done" && state.keeps && hasUnsaved(text)) throw new Error("Not done yet: a correction is not saved. Correct it again, or find out why the service does not keep it.");
+  const described = await mark(id, wanted);
   if (state.document?.id === id) {
     Object.assign(state.document, described);
     showDocument();
@@ -109,8 +114,10 @@ async function setState(wanted) {
 
 async function move(direction) {
   if (!state.document) return;
+  const turn = list.opening;
   try {
     const near = await ask(`documents/${state.document.id}/around?${readView()}`);
+    if (turn !== list.opening) return; // another one was opened meanwhile
     const other = near[direction];
     if (other) return await openAt(other.id);
     say(direction === "open" ? "All documents of this list are done." : `This is the ${direction === "next" ? "last" : "first"} document of the list.`);
@@ -126,12 +133,14 @@ async function openAt(id, isNew = true) {
 
 async function finish() {
   if (!state.document || !list.keeps) return;
+  if (state.text !== state.document.text) return say("Not done yet: its text is not shown.");
+  const turn = list.opening;
   try {
     await setState("done");
   } catch (error) {
     return say(error.message, true);
   }
-  await move("open");
+  if (turn === list.opening) await move("open");
 }
 
 async function reopen() {
@@ -143,13 +152,13 @@ async function reopen() {
   }
 }
 
-function noteChange() {
+function noteChange(text) {
   // Somebody has changed something in the document: it has begun, even if all is taken back later.
   const opened = state.document;
   if (!opened || !list.keeps) return;
-  if (opened.state === "new") {
+  if (opened.state === "new" && opened.text === text) {
     opened.state = "begun";
-    ask(`documents/${opened.id}/state`, { state: "begun" }).then(showList).catch(() => null);
+    mark(opened.id, "begun").catch(() => null).then(showListSoon);
     showDocument();
   } else showListSoon();
 }
@@ -169,33 +178,34 @@ function readView() {
 async function showAround(id = state.document?.id) {
   // Show the page of the list with this document.
   const turn = ++list.placing;
+  clearTimeout(list.searching);
   if (id) {
     const { place } = await ask(`documents/${encodeURIComponent(id)}/around?${readView()}`).catch(() => ({ place: list.start }));
-    if (turn !== list.placing) return;
-    list.start = place - (place % PAGE_SIZE);
+    if (turn === list.placing) list.start = place - (place % PAGE_SIZE);
   }
   await showList();
 }
 
 async function showList() {
   const turn = ++list.turn;
+  const { start } = list;
   const view = readView();
-  view.set("start", list.start);
+  view.set("start", start);
   view.set("count", PAGE_SIZE);
   try {
     const answer = await ask(`documents?${view}`);
     if (turn !== list.turn) return;
-    if (list.start >= answer.total && list.start > 0) {
+    if (start >= answer.total && start > 0) {
       list.start = 0;
       return await showList();
     }
-    drawList(answer);
+    drawList(answer, start);
   } catch (error) {
     if (turn === list.turn) say(error.message, true);
   }
 }
 
-function drawList(answer) {
+function drawList(answer, start) {
   Object.assign(list, { total: answer.total, keeps: answer.keeps, first: answer.documents[0] });
   byId("documents").hidden = !answer.all && !answer.may_add;
   byId("document-count").textContent = answer.all ? `${answer.done.toLocaleString("en")} of ${answer.all.toLocaleString("en")} documents done` : "No documents yet";
@@ -203,9 +213,9 @@ function drawList(answer) {
   for (const id of ["document-progress", "document-search", "document-pages", "document-download"]) byId(id).hidden = !answer.all;
   byId("document-upload").hidden = !answer.may_add;
   byId("document-list").replaceChildren(...answer.documents.map(makeDocumentRow));
-  const end = list.start + answer.documents.length;
-  byId("document-page").textContent = answer.total ? `${(list.start + 1).toLocaleString("en")}–${end.toLocaleString("en")} of ${answer.total.toLocaleString("en")}` : "No such document";
-  byId("document-earlier").disabled = !list.start;
+  const end = start + answer.documents.length;
+  byId("document-page").textContent = answer.total ? `${(start + 1).toLocaleString("en")}–${end.toLocaleString("en")} of ${answer.total.toLocaleString("en")}` : "No such document";
+  byId("document-earlier").disabled = !start;
   byId("document-later").disabled = end >= answer.total;
   const isRating = answer.rated !== undefined && answer.rated < answer.total;
   byId("document-note").textContent = isRating ? `Rated: ${answer.rated} of ${answer.total}. Those without a rating come last.` : "";
@@ -248,23 +258,29 @@ function showProblems({ count, first }) {
 }
 
 function turnPage(step) {
+  // Two clicks may come before the first page is drawn.
+  const start = list.start + step * PAGE_SIZE;
+  if (start < 0 || start >= list.total) return;
   list.placing++;
-  list.start = Math.max(0, list.start + step * PAGE_SIZE);
-  return showList();
+  list.start = start;
+  showList();
 }
 
 // Uploads and downloads
 
 async function addFiles(files) {
   byId("document-files").value = "";
-  const uploads = [];
-  for (const file of files) uploads.push({ name: file.name, bytes: await file.arrayBuffer() });
-  await sendFiles(uploads);
+  for (const file of files) list.uploads.push({ name: file.name, bytes: await file.arrayBuffer() });
+  list.sending = list.sending.then(sendFiles);
 }
 
-async function sendFiles(uploads) {
-  // One after the other, until one needs somebody to choose its columns; the others wait.
+async function sendFiles() {
+  // One after the other, until one needs somebody to choose its columns; the others wait, and those that come meanwhile.
+  const { uploads } = list;
+  if (!uploads.length) return;
+  if (!byId("document-columns").hidden) return say("The files wait: first choose the column of the texts.");
   const said = [];
+  const turn = list.opening;
   let [first, hasProblem, unclear] = [null, false, null];
   while (uploads.length && !unclear) {
     const upload = uploads.shift();
@@ -281,10 +297,10 @@ async function sendFiles(uploads) {
     }
   }
   await showList();
-  if (first && !state.document) await openAt(first);
+  if (first && !state.document && turn === list.opening) await openAt(first);
   say(said.join(" "), hasProblem);
   byId("document-columns").hidden = !unclear;
-  if (unclear) askColumns(unclear, uploads);
+  if (unclear) askColumns(unclear);
 }
 
 function readUpload({ name, bytes, columns = {} }) {
@@ -301,15 +317,17 @@ function describeUpload(name, added, { count, first }) {
   return `${name}: ${figure}.${count ? ` Not all of it can be used (${count}): ${notes.join("; ")}.` : ""}`;
 }
 
-function askColumns({ upload, columns }, others) {
+function askColumns({ upload, columns }) {
   byId("document-columns-legend").textContent = `Columns of ${upload.name}`;
   const options = () => columns.filter((name) => name.trim()).map((name) => make("option", { value: name, textContent: name }));
   byId("text-column").replaceChildren(...options());
   byId("name-column").replaceChildren(make("option", { value: "", textContent: "none" }), ...options());
   byId("text-column").focus();
   byId("take-columns").onclick = () => {
+    byId("document-columns").hidden = true;
     upload.columns = { text_column: byId("text-column").value, name_column: byId("name-column").value };
-    return sendFiles([upload, ...others]);
+    list.uploads.unshift(upload);
+    list.sending = list.sending.then(sendFiles);
   };
 }
 
@@ -348,7 +366,8 @@ async function collect(format) {
 
 function onDocumentKey(event) {
   const isWriting = event.target.matches("textarea:not([readonly]), input[type=search], input[type=text]");
-  const acts = { ArrowRight: () => move("next"), ArrowLeft: () => move("previous"), Enter: finish };
+  // Who holds the key down has read one document, not all that follow.
+  const acts = { ArrowRight: () => move("next"), ArrowLeft: () => move("previous"), Enter: () => event.repeat || finish() };
   const isOurs = event.altKey && !event.ctrlKey && !event.metaKey && !event.shiftKey && event.key in acts;
   if (!isOurs || !state.document || isWriting) return;
   // Neither the browser's own history nor the mentions move.
@@ -368,11 +387,14 @@ function onHistory() {
   const id = readAddress().get("document");
   if (id && id !== state.document?.id) openDocument(id, false);
   else if (!id && state.document) closeDocument(false);
+  else list.opening++; // whoever has gone on and back no longer waits for another one
 }
 
 async function openFirst() {
   const { id, state: how } = list.first;
+  const turn = list.opening;
   const near = how === "done" ? await ask(`documents/${id}/around`).catch(() => ({})) : {};
+  if (turn !== list.opening) return;
   writeAddress({ document: near.open?.id || id });
   await openAt(near.open?.id || id, false);
 }
@@ -384,12 +406,13 @@ async function startDocuments() {
   await showList();
   const id = readAddress().get("document");
   if (id) await openAt(id, false);
-  else if (list.first) await openFirst();
-  if (!state.document) await link();
+  else if (list.first && !state.turn) await openFirst();
+  // Not again if somebody was faster than the list.
+  if (!state.document && !state.turn) await link();
 }
 
 for (const [id, act] of Object.entries({
-  "document-previous": () => move("previous"), "document-next": () => move("next"), "document-done": finish, "document-reopen": reopen,
+  "document-previous": () => move("previous"), "document-next": () => move("next"), "document-done": (event) => event.detail > 1 || finish(), "document-reopen": reopen,
   "document-earlier": () => turnPage(-1), "document-later": () => turnPage(1), "try-text": () => closeDocument(), "download-all": downloadAll,
 })) byId(id).onclick = act;
 for (const id of ["document-state", "document-order"]) byId(id).onchange = () => { list.start = 0; showAround(); };

@@ -49,6 +49,11 @@ function nameKey({ key, code, shiftKey }) {
 
 const isWriting = (target) => target.matches("textarea, select, input:not([type=checkbox], [type=radio]), [contenteditable]");
 
+function takeFocus(element) {
+  // Not from somebody who writes, whose next letters would be keys.
+  if (!isWriting(document.activeElement)) element.focus({ preventScroll: true });
+}
+
 function onKey(event) {
   if (byId("keys").open) return; // the dialog has keys of its own
   const isUndo = event.key.toLowerCase() === "z" && (event.ctrlKey || event.metaKey) && !event.shiftKey;

@@ -11,16 +11,19 @@ const FIGURES = {
 };
 const STEPS = { names: "further names of concepts", skips: "names to skip", network: "the order of candidates and their probabilities" };
 const LOOK = 1.5; // seconds between two looks at a job
-const learning = { timer: 0, kept: "" }; // the run that somebody does not want to use
+// The run that somebody does not want to use, and what ends when the service has answered.
+const learning = { timer: 0, kept: "", asking: Promise.resolve() };
 
 const count = (number, what) => `${number.toLocaleString("en")} ${what}${number === 1 ? "" : "s"}`;
 const points = (share) => (100 * share).toFixed(1);
 const signed = (share) => `${share < 0 ? "−" : "+"}${Math.abs(100 * share).toFixed(1)}`;
 
 async function showLearning(ask_ = () => ask("learning")) {
-  clearTimeout(learning.timer);
+  // One after the other, so that a late answer is not shown.
+  learning.asking = learning.asking.then(ask_, ask_);
   try {
-    const status = await ask_();
+    const status = await learning.asking;
+    clearTimeout(learning.timer);
     byId("learning").hidden = !status.is_open;
     if (!status.is_open) return null;
     showJob(status);

@@ -6,6 +6,15 @@ function readOptions() {
   return { k: Number(byId("k").value), ...(type ? { types: [type] } : {}) };
 }
 
+function leaveText(text) {
+  // No mention of one text stands under the name of another document.
+  if (text === state.text) return;
+  Object.assign(state, { text: "", found: [], draft: null, undo: [] });
+  close();
+  hideSame();
+  showText();
+}
+
 async function link() {
   // A document may have carriage returns, which the box would lose.
   const text = state.document ? state.document.text : byId("text").value;
@@ -16,16 +25,17 @@ async function link() {
     const who = await (hasUnsaved(text) ? save(text, "Saved.") : state.saving.then(() => null));
     const threshold = Number(byId("threshold").value);
     const limits = { ...readOptions(), ...(threshold ? { threshold } : {}) };
+    const { answers } = goldOf(text);
     const { results } = await ask("link", { texts: [text], ...limits, utf16: true, gold: true });
     if (turn !== state.turn) return; // a later request is on its way
     const [{ entities, gold, has_context }] = results;
     // Whoever confirms such a mention confirms that it has no context.
     if (has_context) for (const entity of entities) entity.context ??= [];
     state.keeps = Boolean(gold);
-    const isReplaced = gold ? takeKept(text, gold).isReplaced : false;
+    // What the service has said of its corrections meanwhile is newer.
+    const isReplaced = gold && answers === goldOf(text).answers ? takeKept(text, gold).isReplaced : false;
     if (text !== state.text) state.undo = [];
-    state.lookUps.clear();
-    Object.assign(state, { text, found: entities, draft: null });
+    Object.assign(state, { text, found: entities, draft: null, lookUps: new Map() });
     close();
     hideSame();
     showText();
@@ -40,11 +50,12 @@ async function link() {
 }
 
 async function lookUp(words) {
-  if (!state.lookUps.has(words)) {
+  const { lookUps } = state; // with other options there are others
+  if (!lookUps.has(words)) {
     const { results } = await ask("link", { mentions: [words], ...readOptions() });
-    state.lookUps.set(words, results[0].candidates);
+    lookUps.set(words, results[0].candidates);
   }
-  return state.lookUps.get(words);
+  return lookUps.get(words);
 }
 
 // Clicks

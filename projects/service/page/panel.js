@@ -2,6 +2,8 @@
 // The chosen mention: its candidates, and what is known of their concepts.
 
 let listed = []; // the candidates that the panel shows
+let panelTurn = 0; // counts what the panel is to show, so that a late answer is not shown
+const walks = new WeakMap(); // what was asked for last, of each element with facts
 
 function choose(place, isNew = true) {
   if (state.draft && !state.mentions[place]?.isDraft) {
@@ -32,6 +34,7 @@ function focusMention(place = state.chosen) {
 }
 
 async function showPanel() {
+  panelTurn++;
   const mention = state.mentions[state.chosen];
   byId("hint").hidden = Boolean(mention);
   byId("choice").hidden = !mention;
@@ -82,6 +85,7 @@ function explain({ why }) {
 }
 
 async function showCandidates(words, known, none, chosen = null) {
+  const turn = ++panelTurn;
   const mention = state.mentions[state.chosen];
   const list = byId("candidates");
   listed = [];
@@ -90,12 +94,13 @@ async function showCandidates(words, known, none, chosen = null) {
     const found = known || (await lookUp(words));
     const isMissing = chosen && !found.some((candidate) => candidate.id === chosen.id);
     const candidates = isMissing ? [chosen, ...found] : found;
-    if (mention !== state.mentions[state.chosen]) return false; // another one was chosen meanwhile
+    if (turn !== panelTurn) return false;
     listed = candidates;
     const rows = candidates.map((candidate, place) => makeCandidate(candidate, candidate.id === mention.id, words, place + 1));
     list.replaceChildren(...(rows.length ? rows : [make("li", { className: "hint", textContent: none })]));
     return candidates.length;
   } catch (error) {
+    if (turn !== panelTurn) return false;
     list.replaceChildren();
     say(error.message, true);
     return false;
@@ -109,7 +114,10 @@ async function search(event) {
   const count = await showCandidates(words, null, `No concept was found for “${words}”.`);
   if (count === false) return;
   say(`${count} ${count === 1 ? "concept" : "concepts"} for “${words}”.`);
-  byId("candidates").querySelector("button")?.focus();
+  const first = byId("candidates").querySelector("button");
+  if (!first) return;
+  if (byId("query").value.trim() === words) byId("query").blur();
+  takeFocus(first);
 }
 
 function makeCandidate(candidate, isChosen, words, number) {
@@ -135,6 +143,7 @@ function makeCandidate(candidate, isChosen, words, number) {
 
 async function showConcept(id, facts, button) {
   const isShown = facts.childElementCount > 0;
+  walks.delete(facts);
   if (isShown) facts.replaceChildren();
   else await walkTo(id, facts);
   button.textContent = facts.childElementCount ? "Less" : "Details";
@@ -143,8 +152,11 @@ async function showConcept(id, facts, button) {
 
 async function walkTo(id, facts, trail = []) {
   // Up and down the hierarchy; the trail leads back.
+  const walk = {};
+  walks.set(facts, walk);
   try {
     const concept = await ask(`concept/${encodeURIComponent(id)}`);
+    if (walks.get(facts) !== walk) return;
     const follow = (next) => walkTo(next, facts, [...trail, id]);
     const step = trail.length ? [makeStep(concept, facts, trail)] : [];
     facts.replaceChildren(...step, make("dl", {}, ...listFacts(concept, follow)));

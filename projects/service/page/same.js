@@ -27,7 +27,7 @@ async function offerSame(span) {
     await showRules();
     if (offer === offered) showSame();
   } catch (error) {
-    say(error.message, true);
+    if (offer === offered) say(error.message, true);
   }
 }
 
@@ -57,9 +57,11 @@ function makeSame() {
   return listHere().map((place) => ({ ...offer.span, ...place, context: offer.span.rejected ? undefined : contexts.get(nameOf(place)) }));
 }
 
-function changeSame(spans, here, message) {
-  change({ spans, withdrawn: [] }, here);
-  save(state.text, message);
+function changeSame(text, spans, message) {
+  // The panel stays with the mention that it shows, and another text that was opened meanwhile stays as it is.
+  if (text === state.text) change({ spans, withdrawn: [] }, state.mentions[state.chosen] || null);
+  else for (const span of spans) put(goldOf(text).spans, { ...span, isKept: false });
+  save(text, message);
 }
 
 function countSame(count) {
@@ -67,12 +69,12 @@ function countSame(count) {
 }
 
 function correctText() {
-  const { span } = offer;
+  const { text } = offer;
   const spans = makeSame();
   hideSame();
   if (!spans.length) return;
   state.undo.push({ spans: [], withdrawn: spans });
-  changeSame(spans, span, `Saved: ${countSame(spans.length)} in this text.`);
+  changeSame(text, spans, `Saved: ${countSame(spans.length)} in this text.`);
 }
 
 async function correctDocuments() {
@@ -81,15 +83,16 @@ async function correctDocuments() {
   hideSame();
   const { kb_id, label, rejected, annotator } = span;
   const correction = { kb_id, label, rejected, annotator };
-  const step = { spans: [], withdrawn: spans, same: null };
   try {
-    const { changed, count, documents } = await ask("same", { words, correction, scope: "documents", text });
-    step.same = { undo: "same/undo", body: { correction, places: changed } };
-    const told = `Saved: ${countSame(count + spans.length)}, in ${tellCount(documents + (spans.length ? 1 : 0), "document")}.`;
-    if (text !== state.text) return say(told);
-    state.undo.push(step);
-    if (spans.length) changeSame(spans, span, told);
-    else showCount();
+    const { changed, count, documents } = await queue("ruling", () => ask("same", { words, correction, scope: "documents", text }));
+    const same = { undo: "same/undo", body: { correction, places: changed } };
+    // Not where somebody has decided meanwhile.
+    const decided = [...goldOf(text).spans.values()];
+    const free = spans.filter((place) => !decided.some((one) => overlap(one, place)));
+    const told = `Saved: ${countSame(count + free.length)}, in ${tellCount(documents + (free.length ? 1 : 0), "document")}.`;
+    if (text === state.text) state.undo.push({ spans: [], withdrawn: free, same });
+    if (free.length) changeSame(text, free, told);
+    showCount();
     say(told);
   } catch (error) {
     say(error.message, true);
@@ -101,7 +104,7 @@ async function correctAlways() {
   hideSame();
   const meaning = span.rejected ? { skip: true } : { kb_id: span.kb_id };
   try {
-    const { rules, replaced } = await ask("rules", { name: words, ...meaning, annotator: span.annotator });
+    const { rules, replaced } = await queue("ruling", () => ask("rules", { name: words, ...meaning, annotator: span.annotator }));
     listRules(rules);
     const [before] = replaced;
     const same = before ? { undo: "rules", body: describeRule(before) } : { undo: "rules/remove", body: { names: [words] } };
@@ -119,7 +122,7 @@ async function correctAlways() {
 async function undoSame({ undo, body }) {
   // Take back what a step has changed beside this text.
   try {
-    const { count, rules } = await ask(undo, body);
+    const { count, rules } = await queue("ruling", () => ask(undo, body));
     if (!rules) return say(`Undone, in all documents: ${count}.`);
     listRules(rules);
     await link();
@@ -137,7 +140,7 @@ function describeRule({ name, kb_id, author }) {
 
 async function showRules() {
   // Those who may not change rules see none.
-  const { rules, keeps } = await ask("rules").catch(() => ({ rules: [], keeps: false }));
+  const { rules, keeps } = await queue("ruling", () => ask("rules")).catch(() => ({ rules: [], keeps: false }));
   byId("rules").hidden = !keeps;
   listRules(rules);
 }
@@ -155,20 +158,22 @@ function tellMeaning({ kb_id, concept }) {
 function makeRule(rule) {
   const { name, author, made, applies } = rule;
   const facts = [tellMeaning(rule), author && `by ${author}`, made.slice(0, 10), !applies && "does not apply: the terminology lacks this id"];
-  const remove = make("button", { type: "button", textContent: "Remove", onclick: () => removeRule(name) });
+  const remove = make("button", { type: "button", textContent: "Remove", onclick: () => removeRule(name, remove) });
   remove.setAttribute("aria-label", `Remove the rule: ${name}`);
   return make("li", {}, make("span", {}, make("strong", { textContent: name }), make("small", { textContent: facts.filter(Boolean).join(" · ") })), remove);
 }
 
-async function removeRule(name) {
+async function removeRule(name, button) {
+  button.disabled = true;
   try {
-    const { rules, replaced } = await ask("rules/remove", { names: [name] });
+    const { rules, replaced } = await queue("ruling", () => ask("rules/remove", { names: [name] }));
     listRules(rules);
     state.undo.push({ spans: [], withdrawn: [], same: { undo: "rules", body: describeRule(replaced[0]) } });
     await link();
-    (byId("rule-list").querySelector("button") || byId("rule-count")).focus();
+    takeFocus(byId("rule-list").querySelector("button") || byId("rule-count"));
     say(`The rule for “${name}” is removed.`);
   } catch (error) {
+    button.disabled = false;
     say(error.message, true);
   }
 }

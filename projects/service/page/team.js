@@ -3,6 +3,7 @@
 const TOKEN = /^[\w-]+$/;
 const WRONG = "This token does not count, or no more.";
 const AROUND = 60; // characters of a text before and behind a place
+let teamTurn = 0; // counts what is asked for, so that a late answer is not shown
 
 function readToken() {
   // The address gives it once, and the browser keeps it until the tab is closed. No address that is sent has it.
@@ -57,7 +58,9 @@ function leave() {
 }
 
 async function startTeam() {
+  const turn = ++teamTurn;
   const team = await ask("team");
+  if (turn !== teamTurn) return;
   state.team = team;
   byId("who").hidden = !team.needs_token;
   byId("who-name").textContent = `${team.name}, ${team.role}`;
@@ -65,7 +68,7 @@ async function startTeam() {
   byId("annotator").parentElement.hidden = team.needs_token;
   byId("team").hidden = !(team.role === "reviewer" && (team.needs_token || Object.keys(team.counts || {}).length));
   showProgress(team);
-  if (byId("team").open) await showAgreement();
+  if (byId("team").open) await showAgreement(turn);
 }
 
 function showProgress({ counts = {}, settled, people }) {
@@ -81,9 +84,10 @@ function fillTable(id, head, rows) {
   byId(id).replaceChildren(makeRow(head, "th"), ...rows.map((row) => makeRow(row, "td")));
 }
 
-async function showAgreement() {
+async function showAgreement(turn) {
   try {
     const { pairs, mean, count, texts } = await ask("agreement?utf16=true");
+    if (turn !== teamTurn) return;
     const figure = (value) => (value === null ? "–" : value.toFixed(2));
     const both = (kappa, share) => `${figure(kappa)} (${share === null ? "–" : percent(share)})`;
     const list = (row) => [both(row.token_kappa, row.token_agreement), figure(row.span_f1), both(row.id_kappa, row.id_agreement)];
@@ -135,24 +139,32 @@ async function settle(text, place, spans) {
   const { label } = Object.values(place.said).flat()[0];
   const none = [{ start: place.start, end: place.end, label, rejected: true }];
   try {
-    await ask("gold", { text, spans: countPoints(text, accepted.length ? accepted : none) });
-    if (text === state.text) await refresh(text);
+    await queue("saving", async () => {
+      await ask("gold", { text, spans: countPoints(text, accepted.length ? accepted : none) });
+      if (text === state.text) await refresh(text);
+    });
     say("Settled.");
   } catch (error) {
     say(error.message, true);
   }
   await startTeam();
-  byId("open-places").focus();
+  takeFocus(byId("open-places"));
 }
 
 async function showPlace({ text, document }, { start, end }) {
-  if (document && document !== state.document?.id) await openDocument(document);
+  const opening = document && document !== state.document?.id ? openDocument(document) : null;
+  const turn = list.opening;
+  await opening;
+  if (turn !== list.opening) return;
   if (text !== state.text) {
     // The text of an open document stays what it is.
-    if (state.document) await closeDocument();
-    byId("text").value = text;
-    await link();
+    if (state.document) await closeDocument(true, text);
+    else {
+      byId("text").value = text;
+      await link();
+    }
   }
+  if (text !== state.text) return; // another one is shown meanwhile
   const at = state.mentions.findIndex((mention) => overlap(mention, { start, end }));
   if (at < 0) {
     state.draft = { start, end, text: text.slice(start, end), id: null, isDraft: true };
