@@ -101,8 +101,8 @@ def _read_phrase(phrase: str) -> tuple[str, ...]:
 
 
 WORD_SETS = (
-    "subjects", "openers", "joins", "introducing", "stops", "alternatives", "possessives", "lasting", "passing",
-    "clinicians", "patients", "third persons", "fillers", "after no", "not denying",
+    "subjects", "openers", "verbs", "joins", "introducing", "stops", "alternatives", "possessives", "lasting",
+    "passing", "clinicians", "patients", "third persons", "fillers", "after no", "not denying",
 )  # fmt: skip
 WORD_LISTS = (*WORD_SETS, "speakers", "questions", "denying answers", "relatives")
 
@@ -119,6 +119,7 @@ class Cues:
     # These begin a clause: subjects, and what opens one behind a comma or a word that joins.
     subjects: frozenset[str]
     openers: frozenset[str]
+    verbs: frozenset[str]  # those that mentions begin with: behind "and" they begin a clause
     joins: frozenset[str]
     introducing: frozenset[str]  # before the subject of a clause that a cue reaches: "denies that she has pain"
     stops: frozenset[str]  # what a phrase does not go beyond

@@ -148,9 +148,10 @@ class SentenceReader:
             limit = min(match.end + MOST_REACHED, len(self._texts))
             self._lasts[match] = limit
             for place in range(match.end, limit):
-                is_end = place not in self._inside and self._ends_reach(place, match)
+                is_inside = place in self._inside
+                is_end = self._goes_on(place, match) if is_inside else self._ends_reach(place, match)
                 if place in self._walls or is_end:
-                    self._lasts[match] = place if place in self._walls else place + 1
+                    self._lasts[match] = place if is_inside or place in self._walls else place + 1
                     break
         return self._lasts[match]
 
@@ -221,7 +222,15 @@ class SentenceReader:
             return False
         if kind in CLAUSAL and self._begins[place] & OTHERS - {kind}:
             return True
-        return text in self.cues.openers or text in self.cues.subjects
+        return text in self.cues.openers or text in self.cues.subjects or self._goes_on(place, match)
+
+    def _goes_on(self, place: int, match: CueMatch) -> bool:
+        """Say whether a verb goes on about something else: "ne parle pas et marche sur la pointe des pieds"."""
+        if match.cue.kind not in CLAUSAL or match.cue.reach in (WORD, ITEM) or place == match.end:
+            return False
+        before = self._texts[place - 1]
+        is_joined = before in self.cues.joins and before not in self.cues.alternatives
+        return is_joined and self._texts[place] in self.cues.verbs
 
 
 def find_contexts(

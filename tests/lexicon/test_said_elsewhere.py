@@ -85,3 +85,14 @@ def test_all_longest_parts_are_tried_first():
 @pytest.mark.parametrize("code", sorted({language.code for language in LANGUAGES.values()} - {"de", "nl"}))
 def test_words_share_no_parts_where_compounds_are_several_words(code):
     assert [*find_shared("Herz- und Nierenversagen, hart- en nierfalen", get_language(code))] == []
+
+
+@pytest.mark.parametrize("code", ["de", "es", "fr"])
+@pytest.mark.parametrize(
+    ("general", "special"),
+    [("hepatitis", "hepatitis a"), ("aortic aneurysm", "ruptured abdominal aortic aneurysm")],
+)
+def test_a_general_name_stands_before_more_special_ones(code, general, special):
+    phrases = Phrases.read([PACKAGE], get_language(code))
+    (names,) = [names for names in phrases.names if special in names]
+    assert general in names[: names.index(special)]

@@ -64,3 +64,12 @@ def test_small_words_go_if_enough_is_left():
     lines = [project.Line(text, "x", "x", "verb") for text in ("me duele la cabeza", "me duele")]
     kept = [line.phrase for line in project.shorten(lines, get_language("es"), small)]
     assert kept == ["me duele la cabeza", "duele cabeza", "me duele"]
+
+
+def test_the_english_name_stands_before_other_names_of_its_concept(tmp_path):
+    nlp = spacy.blank("en")
+    linker = nlp.add_pipe("sapbert_linker")
+    linker.initialize(terminology=build_terminology({"1": ["Hepatitis B", "Hepatitis"]}), phrases=[])
+    nlp.to_disk(tmp_path / "nlp")
+    names = project.list_names(str(tmp_path / "nlp"), ["hepatitis"])
+    assert names["hepatitis"][0] == "hepatitis"

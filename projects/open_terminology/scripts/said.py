@@ -82,10 +82,11 @@ def list_names(pipelines: str, standard: Sequence[str]) -> dict[str, list[str]]:
         msg.text(f"{pipeline}: {len(concepts):,} of {len(standard):,} standard names")
         for name, concept_id in concepts.items():
             names[name] += list_further_names(linker, concept_id)
-    return {name: _drop_repeated(of_concept)[: MOST_NAMES + 1] for name, of_concept in names.items()}
+    return {name: drop_repeated(of_concept)[: MOST_NAMES + 1] for name, of_concept in names.items()}
 
 
-def _drop_repeated(names: Sequence[str]) -> list[str]:
+def drop_repeated(names: Sequence[str]) -> list[str]:
+    """List each name once, in its first spelling and at its first place."""
     distinct: dict[str, str] = {}
     for name in names:
         if SEPARATOR not in name:

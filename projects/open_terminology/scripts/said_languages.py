@@ -81,8 +81,9 @@ def list_names(pipelines: str, standard: Sequence[str]) -> dict[str, list[str]]:
     for name in standard:
         of_phrase = by_phrase[name.lower()]
         names[name] += by_name.get(name.lower()) or (of_phrase[0] if len(of_phrase) == 1 else [])
-    distinct = {name: {of.lower(): of for of in reversed([name, *listed])} for name, listed in names.items() if listed}
-    return {name: [*of_name.values()][::-1][: MOST_NAMES + 1] for name, of_name in distinct.items()}
+    # The first name that a terminology has counts: another one may be more special.
+    distinct = {name: said.drop_repeated([name, *listed]) for name, listed in names.items() if listed}
+    return {name: of_name[: MOST_NAMES + 1] for name, of_name in distinct.items()}
 
 
 def read_package() -> tuple[dict[str, list[str]], dict[str, list[list[str]]]]:
