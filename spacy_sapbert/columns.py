@@ -307,7 +307,7 @@ class PackedBytes:
         last = len(self._numbers) - 1
         places = np.minimum(self._starts[rows] + place, last)
         numbers = self._numbers[places].astype(np.uint64)
-        return numbers >> beyond >> beyond << beyond << beyond
+        return np.asarray(numbers >> beyond >> beyond << beyond << beyond)
 
     def read_all(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Read all bytes: first those that texts begin with, and so on, each time with the rows of texts that go on."""

@@ -128,7 +128,7 @@ class KeyTable(NamedTuple):
 
     @property
     def _key_of_row(self) -> np.ndarray:
-        return self.keys[list_owners(self.offsets)]
+        return np.asarray(self.keys[list_owners(self.offsets)])
 
     def moved(self, places: np.ndarray) -> KeyTable:
         """Make the table of rows that have moved, given the new place of each, or -1."""

@@ -108,7 +108,7 @@ def _group_equal(data: np.ndarray, parts: Parts) -> tuple[np.ndarray, np.ndarray
 def _hash_parts(data: np.ndarray, parts: Parts) -> np.ndarray:
     """Hash parts. Of 100,000 distinct ones, two share a hash of 64 bits by a chance of 3e-10."""
     packed = PackedBytes(data, parts.starts, parts.lengths)
-    hashes = parts.lengths.astype(np.uint64) * FACTOR
+    hashes: np.ndarray = parts.lengths.astype(np.uint64) * FACTOR
     for rows, numbers in packed.read_all():
         mixed = (hashes[rows] ^ numbers) * FACTOR
         hashes[rows] = mixed ^ mixed >> HALF
