@@ -15,6 +15,11 @@ from typing_extensions import Self
 TokenIds = Sequence[int] | np.ndarray
 
 
+def as_hashes(values: Iterable[int]) -> np.ndarray:
+    """Make an array of hashes."""
+    return np.fromiter(values, dtype=np.uint64)
+
+
 def make_offsets(lengths: np.ndarray | Sequence[int]) -> np.ndarray:
     """Make the offsets of lists from their lengths: 0, the first length, the sum of the first two and so on."""
     n_lists = len(lengths)

@@ -74,7 +74,7 @@ def test_initialize_again_reads_a_changed_terminology(builder_folder):
     "section, key, broken, message",
     [
         ("terminology", "path", "gone.tsv", "Can't find the file"),
-        ("encoder", "name", "./gone", "can't read an encoder"),
+        ("encoder", "name", "./gone", "Can't read an encoder"),
     ],
 )
 def test_paths_that_lead_nowhere_are_named(builder_folder, section, key, broken, message):

@@ -15,10 +15,10 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 from ..arrays import ArrayFolder, save_array
 from ..columns import TextColumn, read_chunks
 from ..progress import say, show_progress
-from ..ragged import KeyTable, find_places, list_owners, make_offsets
+from ..ragged import KeyTable, as_hashes, find_places, list_owners, make_offsets
 from .classes import learn_classes
 from .derived import list_adjectives, read_list
-from .languages import ENGLISH, ENGLISH_CODES, Language, as_hashes, get_reader, join_phrases
+from .languages import ENGLISH, ENGLISH_CODES, Language, get_reader, join_phrases
 from .said import SaidTable
 from .scan import Reading, is_among, join_columns, list_words, read_content, scan, scan_names, sum_hashes
 from .trust import INSIDE, WAYS, compute_trust, find_word_acronyms

@@ -18,13 +18,13 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 
 from ..columns import ColumnReader
 from ..forking import kept_property
-from ..ragged import count_offsets, find_places, list_owners, make_offsets, sum_lists, take_lists
+from ..ragged import as_hashes, count_offsets, find_places, list_owners, make_offsets, sum_lists, take_lists
 from ..semantic_types import find_kind
 from ..text import CACHED
 from .bags import ANY_ABNORMALITY
 from .contradictions import collect_words, contradicts
 from .derived import read_list
-from .languages import ENGLISH, Language, as_hashes
+from .languages import ENGLISH, Language
 from .scan import is_among, read_content, sum_hashes
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from os.path import commonprefix
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from .languages import as_hashes
+from ..ragged import as_hashes
 from .scan import sum_hashes
 
 # The fewest and the most words of names that are compared; and the most names of a concept that may differ in one word.

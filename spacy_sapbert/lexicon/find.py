@@ -15,12 +15,12 @@ import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
 from ..columns import ColumnReader
-from ..ragged import find_places, list_owners, make_offsets, sum_lists, take_lists
+from ..ragged import as_hashes, find_places, list_owners, make_offsets, sum_lists, take_lists
 from ..terminology.codes import SOURCE_SEPARATOR, rank_name
 from ..text import write_plainly
 from .bags import SAID, Bag, BagTable, make_key_filter
 from .initialisms import own_case_forms
-from .languages import as_hashes, get_reader
+from .languages import get_reader
 from .mentions import JOINED, LOOSER, PLAIN, Hit, Proposal, ReadText, find_shared
 from .place_reader import Heading, get_place_words
 from .places import Name, PlaceFinder

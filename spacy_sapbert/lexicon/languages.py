@@ -20,6 +20,7 @@ from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub 
 from spacy.util import get_lang_class
 
 from ..forking import kept_property
+from ..ragged import as_hashes
 from ..text import CACHED, normal_words, normalize_name, normalize_writing, strip_accents
 
 if TYPE_CHECKING:
@@ -280,11 +281,6 @@ LANGUAGES = {code: language for codes, language in _LANGUAGES.items() for code i
 ENGLISH, UNKNOWN = LANGUAGES["ENG"], Language(**_ANY)
 LETTERED = frozenset(word for language in _LANGUAGES.values() for word in language.lettered.split())
 ENGLISH_CODES = [code for code, language in LANGUAGES.items() if language is ENGLISH]
-
-
-def as_hashes(values: Iterable[int]) -> np.ndarray:
-    """Make an array of hashes."""
-    return np.fromiter(values, dtype=np.uint64)
 
 
 def join_phrases(phrases: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from ..arrays import ArrayFolder, save_array
 from ..columns import ColumnReader
 from ..files import CHANGED, fill_folder, read_manifest, write_manifest
 from ..forking import kept_property
-from ..ragged import KeyTable
+from ..ragged import KeyTable, as_hashes
 from ..text import normalize_writing
 from .bags import ARRAYS as BAG_ARRAYS
 from .bags import BagTable, KeyFilter, make_key_filter
@@ -24,7 +24,7 @@ from .bridge import BridgedTerminology
 from .contradictions import contradicts
 from .derived import hash_lists, list_bases
 from .initialisms import OWN_CASE_LENGTH, find_acronyms, own_case_forms
-from .languages import Language, as_hashes
+from .languages import Language
 from .said import FILES as SAID_ARRAYS
 from .said import Phrases, SaidTable, read_package
 from .scan import key_names, key_texts, list_words, make_turned_keys

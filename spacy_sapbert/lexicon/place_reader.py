@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import srsly
 
+from ..ragged import as_hashes
 from .bags import Bag, KeyFilter, make_key_filter
-from .languages import Language, as_hashes, get_reader
+from .languages import Language, get_reader
 from .scan import Place
 
 if TYPE_CHECKING:

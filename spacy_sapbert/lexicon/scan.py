@@ -20,6 +20,7 @@ from ..columns import CHUNK, TextColumn, Texts, read_chunks
 from ..progress import show_progress
 from ..ragged import (
     TokenLists,
+    as_hashes,
     find_places,
     list_owners,
     make_offsets,
@@ -45,7 +46,6 @@ from .languages import (
     LINKING,
     Language,
     Piece,
-    as_hashes,
     get_reader,
     write_letters,
 )

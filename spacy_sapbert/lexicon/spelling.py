@@ -10,11 +10,11 @@ from string import ascii_lowercase
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..ragged import find_places, list_owners
+from ..ragged import as_hashes, find_places, list_owners
 from ..text import CACHED
 from .bags import KeyFilter, make_key_filter
 from .english import RARE, find_levels
-from .languages import Language, as_hashes
+from .languages import Language
 from .scan import Reading, list_words, scan_many
 
 # Letters of the words that are put right. Shorter ones are nearly any other word.
