@@ -111,14 +111,12 @@ def read_manifest(
         raise FileNotFoundError(MISSING.format(path=path))
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
-        own = manifest["format"]
         checksum = manifest.pop("checksum")
-    except KeyError as error:
-        raise OtherFormatError(OTHER_VERSION.format(path=path, reason=f"it has no {error}")) from error
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise OSError(DAMAGED.format(path=path, reason=repr(error))) from error
     # The version first, because other versions may compute the checksum differently.
-    if own != version:
+    own = manifest.get("format")
+    if own not in (version, None):
         raise OtherFormatError(
             f"'{path}' has format {own}, this version of spacy-sapbert reads format {version}, so another version has "
             f"saved it. {USE_OTHER_VERSION}"
@@ -126,8 +124,9 @@ def read_manifest(
     if checksum != _checksum(manifest):
         raise OSError(CHANGED.format(path=path))
     files = manifest.get("files")
-    if not isinstance(files, dict):
-        raise OtherFormatError(OTHER_VERSION.format(path=path, reason="it has no list of files"))
+    if own is None or not isinstance(files, dict):
+        missing = "format" if own is None else "list of files"
+        raise OSError(OTHER_VERSION.format(path=path, reason=f"it has no {missing}"))
     for name in itertools.filterfalse(is_inside, files):
         raise OSError(DAMAGED.format(path=path, reason=f"it lists {name!r}, which is not a path in its folder"))
     try:
@@ -135,7 +134,7 @@ def read_manifest(
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join(map(str, problem["loc"]))
-        raise OtherFormatError(OTHER_VERSION.format(path=path, reason=f"{where}: {problem['msg']}")) from error
+        raise OSError(OTHER_VERSION.format(path=path, reason=f"{where}: {problem['msg']}")) from error
     if check_files:
         _check_files(path, files, [*used])
     return cast(T, manifest)
@@ -159,7 +158,7 @@ def is_inside(name: object) -> bool:
 def check_listed(path: Path, files: Collection[str], names: Iterable[str]) -> None:
     """Refuse a manifest that does not list what this version saves with it."""
     for name in sorted(set(names).difference(files)):
-        raise OtherFormatError(OTHER_VERSION.format(path=path, reason=f"it does not list {name!r}"))
+        raise FileNotFoundError(OTHER_VERSION.format(path=path, reason=f"it does not list {name!r}"))
 
 
 def _check_files(path: Path, checksums: dict[str, str], used: Collection[str]) -> None:

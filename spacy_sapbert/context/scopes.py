@@ -226,7 +226,7 @@ class SentenceReader:
 
     def _goes_on(self, place: int, match: CueMatch) -> bool:
         """Say whether a verb goes on about something else: "ne parle pas et marche sur la pointe des pieds"."""
-        if match.cue.kind not in CLAUSAL or match.cue.reach in (WORD, ITEM) or place == match.end:
+        if match.cue.kind not in CLAUSAL or match.cue.reach in (WORD, ITEM, SENTENCE) or place == match.end:
             return False
         before = self._texts[place - 1]
         is_joined = before in self.cues.joins and before not in self.cues.alternatives

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 from typing_extensions import NotRequired, TypedDict
 
-from ..errors import OTHER_VERSION
+from ..errors import DAMAGED, OTHER_VERSION
 from ..files import (
     OtherFormatError,
     fill_folder,
@@ -182,7 +182,8 @@ def _read_static(
     name: str | Path, revision: str | None, settings: EncoderSettings, fingerprint: str | None, *, memory_map: bool
 ) -> StaticSource:
     check_settings(settings)
-    if Path(name).is_dir():
+    is_local = Path(name).is_dir()
+    if is_local:
         table = Path(name) / TABLE_FILE
         tokenizer = Path(name) / TOKENIZER_FILE
     else:
@@ -192,7 +193,9 @@ def _read_static(
     try:
         return read_static(table, tokenizer, settings, fingerprint, memory_map=memory_map)
     except ValueError as error:
-        raise OSError(OTHER_VERSION.format(path=name, reason=error)) from error
+        # Files of the hub have not been checked.
+        message = OTHER_VERSION if is_local else DAMAGED
+        raise OSError(message.format(path=name, reason=error)) from error
 
 
 def write_encoder(source: AnySource, folder: str | Path) -> None:

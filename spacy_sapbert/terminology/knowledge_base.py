@@ -57,7 +57,10 @@ class Aliases(Mapping[str, set[str]]):
         self._find_names = find_names
 
     def __getitem__(self, name: str) -> set[str]:
-        rows = self._find_names(name) if isinstance(name, str) else []
+        try:
+            rows = self._find_names(name) if isinstance(name, str) else []
+        except UnicodeEncodeError:  # half of a character, which no name has
+            rows = []
         if not rows:
             raise KeyError(name)
         return {*self._terminology.concepts["id"][self._terminology.name_concept[rows]]}

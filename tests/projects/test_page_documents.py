@@ -595,6 +595,27 @@ def test_files_that_come_while_another_waits_for_its_columns_are_not_lost(open_p
     expect(page.locator("#document-columns")).to_be_hidden()
 
 
+def test_a_table_without_texts_is_left_out(open_page):
+    page = open_page({})
+    for name, content in (("t.csv", b"when,words\nMay,flu\n"), ("v.txt", b"A cold.")):
+        page.set_input_files("#document-files", {"name": name, "mimeType": "", "buffer": content})
+        expect(page.locator("#message")).to_have_text(re.compile("t.csv: choose|The files wait"))
+    page.click("#skip-columns")
+    expect(page.locator("#document-count")).to_have_text("0 of 1 documents done")
+    expect(page.locator("#document-columns")).to_be_hidden()
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_added(open_page):
+    page = open_page({})
+    page.evaluate("""() => {
+      const folder = new File([], "folder");
+      folder.arrayBuffer = () => Promise.reject(new Error("a folder"));
+      addFiles([new File(["A cold."], "a.txt"), folder, new File(["Flu."], "b.txt")]);
+    }""")
+    expect(page.locator("#message")).to_contain_text("folder: it can't be read")
+    expect(page.locator("#document-count")).to_have_text("0 of 2 documents done")
+
+
 def test_the_list_counts_a_correction_that_is_saved_late(open_page):
     page = open_page()
     expect_document(page, "a heart")

@@ -100,6 +100,7 @@ KINDS = [
     ),
     ("a.csv", 'id,text\n1,"a"b\n2,flu\n3,"open\n', [("2", "flu")], [(2, "can't be read"), (4, "can't be read")]),
     ("a.csv", "", [], [(1, "no columns")]),
+    ("a.csv", " ,\na,b\n", [], [(1, "no columns")]),
     ("a.csv", "id,text\na\tb,flu\n", [("", "flu")], [(2, "control characters; it is numbered")]),
     ("a.csv", f"id,text\n{'n' * 201},flu\n", [("", "flu")], [(2, "longer than 200")]),
     ("a.jsonl", '{"text": "a cold"}\n\n{"text": "flu", "id": 7}\r\n', [("", "a cold"), ("7", "flu")], []),

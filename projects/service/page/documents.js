@@ -270,8 +270,12 @@ function turnPage(step) {
 
 async function addFiles(files) {
   byId("document-files").value = "";
-  for (const file of files) list.uploads.push({ name: file.name, bytes: await file.arrayBuffer() });
-  list.sending = list.sending.then(sendFiles);
+  for (const file of files) list.uploads.push({ name: file.name, bytes: await file.arrayBuffer().catch(() => null) });
+  sendSoon();
+}
+
+function sendSoon() {
+  list.sending = list.sending.then(sendFiles).catch((error) => say(error.message, true));
 }
 
 async function sendFiles() {
@@ -304,6 +308,7 @@ async function sendFiles() {
 }
 
 function readUpload({ name, bytes, columns = {} }) {
+  if (!bytes) throw new Error("it can't be read. If it is a folder, add the files in it.");
   try {
     return { name, content: new TextDecoder("utf-8", { fatal: true }).decode(bytes), ...columns };
   } catch {
@@ -323,11 +328,18 @@ function askColumns({ upload, columns }) {
   byId("text-column").replaceChildren(...options());
   byId("name-column").replaceChildren(make("option", { value: "", textContent: "none" }), ...options());
   byId("text-column").focus();
-  byId("take-columns").onclick = () => {
+  const goOn = () => {
     byId("document-columns").hidden = true;
+    sendSoon();
+  };
+  byId("take-columns").onclick = () => {
     upload.columns = { text_column: byId("text-column").value, name_column: byId("name-column").value };
     list.uploads.unshift(upload);
-    list.sending = list.sending.then(sendFiles);
+    goOn();
+  };
+  byId("skip-columns").onclick = () => {
+    say(`${upload.name} is left out.`);
+    goOn();
   };
 }
 

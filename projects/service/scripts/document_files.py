@@ -151,8 +151,8 @@ def _find_name(record: dict[str, Any]) -> str:
 
 def _read_table(content: str, columns: Columns) -> Iterator[Row | _Odd]:
     header = _find_header(content)
-    if not header.cells:
-        yield _Odd(1, "the table has no columns")
+    if not any(map(str.strip, header.cells)):
+        yield _Odd(1, "the table has no columns with a name")
         return
     text = _find_column(header.cells, "text", columns.text)
     name = _find_column(header.cells, "name", columns.name)

@@ -152,7 +152,7 @@ def test_a_second_run_in_the_same_folder_is_refused(make, tmp_path, monkeypatch)
     assert not (tmp_path / "run" / LOCK_FILE).exists()
 
 
-@pytest.mark.parametrize("damage", ["changed", "no state", "no manifest"])
+@pytest.mark.parametrize("damage", ["changed", "no state", "no manifest", "empty manifest"])
 def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(whole, copy, damage):
     checkpoints = Path(copy.paths.output) / "checkpoints"
     state = checkpoints / "step-00000006" / STATE_FILE
@@ -160,6 +160,8 @@ def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(whole, copy, da
         content = bytearray(state.read_bytes())
         content[-1] ^= 1
         state.write_bytes(content)
+    elif damage == "empty manifest":
+        state.with_name(CHECKPOINT_FILE).write_text("{}")
     else:
         (state if damage == "no state" else state.with_name(CHECKPOINT_FILE)).unlink()
     with pytest.warns(UserWarning, match="step-00000006.*step-00000004"):
