@@ -40,7 +40,7 @@ def test_candidates_are_those_of_the_linker_with_priors_and_vectors_of_preferred
     np.testing.assert_array_equal(kb.get_vectors(["C0027051", "C0009443"])[0], kb.get_vector("C0027051"))
 
 
-# Where thresholds stand, and the one that is in force. That of a linker is its pipeline's.
+# Which threshold applies, for each place where one can be set. A linker's own belongs to its pipeline.
 THRESHOLDS = [
     ({}, 0.0),
     ({"encoder": 0.75}, 0.75),

@@ -197,7 +197,7 @@ class NameFinder:
                     break
 
     def _choose_plainly(self, entry: int, words: Bag) -> Choice | None:
-        """Choose the names that words stand for, whatever is around them."""
+        """Choose the names that words mean, without looking at what is around them."""
         return None if self._skips(words) else self._choose_names(entry, Demands.of(words))
 
     def _find_entries(self, bags: Sequence[Bag]) -> np.ndarray:

@@ -197,7 +197,7 @@ def _write_one(answer: Answer) -> Cells:
 
 
 def _write_joined(answers: Sequence[Answer]) -> list[Cells]:
-    """Write the new cells of a label once for all its concepts. The score is that of the least certain one."""
+    """Write one set of new cells for a label, with all its concepts and the lowest of their scores."""
     rows = _write_each(answers)
     if len(rows) == 1:
         return rows

@@ -469,16 +469,22 @@ def search(page, words):
     page.press("#query", "Enter")
 
 
+def hold_search(page, words):
+    """Choose a mention, search, and hold the answer back."""
+    get_mention(page, "insomnia").click()
+    late = LateAnswer(page, "**/link", '"mentions"')
+    search(page, words)
+    late.wait()
+    return late
+
+
 def expect_candidate(page, name):
     expect(page.locator("#candidates strong").first).to_have_text(name)
 
 
 def test_a_late_answer_does_not_replace_what_was_searched_after_it(open_page):
     page = open_page()
-    get_mention(page, "insomnia").click()
-    late = LateAnswer(page, "**/link", '"mentions"')
-    search(page, "cough")
-    late.wait()
+    late = hold_search(page, "cough")
     search(page, "fever")
     expect_candidate(page, "fever")
     late.come()
@@ -487,10 +493,7 @@ def test_a_late_answer_does_not_replace_what_was_searched_after_it(open_page):
 
 def test_a_search_that_fails_late_is_not_said(open_page):
     page = open_page()
-    get_mention(page, "insomnia").click()
-    late = LateAnswer(page, "**/link", '"mentions"')
-    search(page, "cough")
-    late.wait()
+    late = hold_search(page, "cough")
     search(page, "fever")
     expect_candidate(page, "fever")
     late.fail()
@@ -500,10 +503,7 @@ def test_a_search_that_fails_late_is_not_said(open_page):
 
 def test_the_focus_stays_with_who_writes_on(open_page):
     page = open_page()
-    get_mention(page, "insomnia").click()
-    late = LateAnswer(page, "**/link", '"mentions"')
-    search(page, "cough")
-    late.wait()
+    late = hold_search(page, "cough")
     page.keyboard.type("ing")
     late.come()
     expect_candidate(page, "cough")
@@ -529,10 +529,7 @@ def test_candidates_come_although_somebody_else_corrects_meanwhile(open_page):
 
 def test_candidates_of_other_options_are_not_kept(open_page):
     page = open_page()
-    get_mention(page, "insomnia").click()
-    late = LateAnswer(page, "**/link", '"mentions"')
-    search(page, "cough")
-    late.wait()
+    late = hold_search(page, "cough")
     page.evaluate("byId('k').value = 1, link()")
     late.come()
     get_mention(page, "insomnia").click()

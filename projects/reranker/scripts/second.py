@@ -18,7 +18,7 @@ from spacy.training import Example
 from spacy_sapbert.candidates import Candidates
 from spacy_sapbert.reranker.calibration import area_under_roc
 from spacy_sapbert.reranker.features import ConceptFacts
-from spacy_sapbert.reranker.gold import AnnotatedMentions, find_gold
+from spacy_sapbert.reranker.gold import AnnotatedMentions, list_gold
 from spacy_sapbert.reranker.network import Lists, logit, sigmoid
 from spacy_sapbert.reranker.prior import MIN_CHANCE, REREAD, SecondSignals, compute_prior, make_second_signals
 from spacy_sapbert.reranker.second import SecondReader, SecondReading
@@ -74,8 +74,7 @@ class SecondCase(NamedTuple):
 def read_mentions(reranker: Any, nlp: Any, examples: Sequence[Example]) -> AnnotatedMentions:
     """List distinct mentions, each by its more telling form, and the ids that are right."""
     fixed = reranker._find_fixed(nlp=nlp)
-    documents = [gold for example in examples if (gold := find_gold(example, use_gold_ents=True))]
-    annotated = AnnotatedMentions.read(documents, fixed.linker, fixed.gold)
+    annotated = AnnotatedMentions.read(list_gold(examples, use_gold_ents=True), fixed.linker, fixed.gold)
     pairs = zip(annotated.mentions, annotated.right, strict=True)
     right = {mention.forms[0]: ids for mention, ids in pairs if mention.forms and ids}
     texts = sorted(right)
