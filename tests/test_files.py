@@ -78,7 +78,7 @@ def test_what_is_no_manifest_lists_no_files_or_paths_outside_is_refused(folder):
                 read_manifest(path, 1, check_files=check_files)
     for content in ("", "[]", "3", '"text"', "null", "{}", '{"format": 1}', '{"checksum": "x"}', "{", "[" * 100_000):
         path.write_text(content)
-        with pytest.raises(OSError, match=r"Can't read"):
+        with pytest.raises(OSError, match=DAMAGE):
             read_manifest(path, 1)
 
 
