@@ -213,10 +213,16 @@ class SapbertReranker(LinkerUser, Decider, SettingsAttributes[RerankerSettings],
         second (str | Path | None): Another encoder, in the forms that the linker takes, for mentions whose best score
             is below .9: all names are encoded once. None keeps the present one, if any.
         vectors_path (str | Path | None): A folder to keep these vectors in, with which an interrupted call goes on.
-        RAISES (ValueError): If the linker links none of the annotated mentions, or is missing; or if a trained or
-            calibrated reranker would get another encoder without annotations.
+        RAISES (ValueError): If the linker links none of the annotated mentions, or is missing; if a trained or
+            calibrated reranker would get another encoder without annotations; or if there is a `vectors_path` but no
+            second encoder.
         RAISES (TypeError): If `second` is something else.
         """
+        if vectors_path is not None and second is None:
+            raise ValueError(
+                f"The reranker '{self.name}' would keep no vectors in the vectors_path {str(vectors_path)!r}, because "
+                "it has been given no second encoder. Give `second` as well, or leave `vectors_path` out."
+            )
         component = self._find_linker(nlp=nlp)
         linker = component.fixed()
         examples = () if get_examples is None else get_examples()

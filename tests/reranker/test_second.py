@@ -248,6 +248,8 @@ def test_an_interrupted_call_goes_on(nlp, second_folder, tmp_path, counted):
     counted["encoded"].clear()
     read_twice(nlp, second_folder, vectors_path=tmp_path / "vectors")
     assert sum(counted["encoded"]) == 0
+    with pytest.raises(ValueError, match="would keep no vectors.*Give `second`"):
+        nlp.get_pipe("sapbert_reranker").initialize(vectors_path=tmp_path / "vectors")
 
 
 def test_a_trained_reranker_learns_with_it(nlp, second_folder):
