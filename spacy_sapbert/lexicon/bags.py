@@ -314,10 +314,12 @@ def _list_windows(reading: Reading, most: int) -> np.ndarray:
 def _list_gaps(reading: Reading, places: np.ndarray) -> np.ndarray:
     """List windows of words that idle words stood between; `places` are those of the words in the text."""
     behind = np.flatnonzero(np.diff(places) > 1) + 1
+    # A window with several of these places is listed for its first one.
+    earlier = np.append(0, behind)[:-1, None]
     before, after = np.indices((MOST_AROUND - 1,) * 2).reshape(2, 1, -1) + 1
     starts = behind[:, None] - before
     ends = behind[:, None] + after
-    fits = (starts >= 0) & (ends <= len(places)) & (before + after <= MOST_AROUND)
+    fits = (starts >= earlier) & (ends <= len(places)) & (before + after <= MOST_AROUND)
     return _list_whole_windows(starts[fits], ends[fits], reading.segment, reading.links)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from case_tables import cases
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from spacy.strings import hash_string
 
@@ -60,6 +60,7 @@ def test_windows_with_the_words_of_a_name_are_found_and_nothing_else(names, text
     st.lists(PHRASES, min_size=1, max_size=8),
     st.lists(st.sampled_from([*WORDS, "is", "his", "left", "not"]), max_size=14).map(" ".join),
 )
+@example(["renal renal renal"], "renal is renal his left renal")
 def test_words_that_names_lack_may_stand_inside_a_mention(names, text):
     def is_idle(word):
         return word in ("is", "his", "left")
