@@ -22,6 +22,8 @@ de	Kater	Kater	hangover	name
 de	HWI	Harnwegsinfekt	urinary tract infection	short
 de	RR 90	Hypotonie	hypotension	clin
 de	Kopfschmerzen	Migräne	migraine	lay
+de	Nase zu	verstopfte Nase	nasal obstruction	lay
+de	Trübsinn	Niedergeschlagenheit	depressed mood	lay
 fr	toux	toux	cough	name
 fr	Wilson	maladie de Wilson	Wilson disease	clin
 """
@@ -49,7 +51,14 @@ def test_phrases_are_packed_with_names_of_their_language_and_english_ones(packed
 def test_what_is_ordinary_or_short_or_a_number_is_left_out(packed):
     phrases = {phrase for of_language in packed.values() for of in of_language.phrases for phrase in of}
     assert phrases.isdisjoint(["Kater", "HWI", "RR 90", "Wilson"])
+    # The matcher would look for "Nase".
+    assert "Nase zu" not in phrases
     assert not [names for names in packed["de"].names if "migraine" in names]
+
+
+def test_what_the_human_phenotype_ontology_calls_it_is_a_further_name(packed):
+    (names,) = [names for names in packed["de"].names if "depressed mood" in names]
+    assert names == ["Niedergeschlagenheit", "depressed mood", "Depression"]
 
 
 def test_findings_have_sites_in_compounds_and_as_words(packed):
