@@ -1,10 +1,12 @@
 """Make the package's file of what people say in place of names, of tables of phrases that were written from knowledge;
-and list phrases that may be of another concept than the one they were written for."""
+and list phrases that may be of another concept than the one they were written for. hpo_names.tsv has what the Human
+Phenotype Ontology calls findings that phrases and other terminologies name otherwise."""
 
 import lzma
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -19,6 +21,7 @@ from spacy_sapbert.lexicon.said import FOLDER, SEPARATOR
 from spacy_sapbert.text import normalize_name
 
 FILE = FOLDER / ENGLISH.lists["said"]
+HPO_NAMES = Path(__file__).parents[1] / "hpo_names.tsv"
 KINDS = {"lay": "l", "clin": "c", "verb": "v", "desc": "d"}
 # A phrase has at most so many words, and a concept so many further names.
 MOST_WORDS = 9
@@ -82,7 +85,20 @@ def list_names(pipelines: str, standard: Sequence[str]) -> dict[str, list[str]]:
         msg.text(f"{pipeline}: {len(concepts):,} of {len(standard):,} standard names")
         for name, concept_id in concepts.items():
             names[name] += list_further_names(linker, concept_id)
-    return {name: drop_repeated(of_concept)[: MOST_NAMES + 1] for name, of_concept in names.items()}
+    return {name: add_hpo_name(name, drop_repeated(of_concept)[: MOST_NAMES + 1]) for name, of_concept in names.items()}
+
+
+def add_hpo_name(name: str, of_concept: Sequence[str]) -> list[str]:
+    """Add what the Human Phenotype Ontology calls a finding, if it has no such name of it, to a concept's names."""
+    return drop_repeated([*of_concept, *filter(None, [read_hpo_names().get(name.lower())])])
+
+
+@cache
+def read_hpo_names() -> dict[str, str]:
+    """Read what the Human Phenotype Ontology calls findings, by their other names in lower case."""
+    lines = HPO_NAMES.read_text(encoding="utf8").splitlines()[1:]
+    pairs = (line.split("\t") for line in lines)
+    return {name.lower(): of_hpo for name, of_hpo in pairs}
 
 
 def drop_repeated(names: Sequence[str]) -> list[str]:

@@ -5,8 +5,7 @@ their concepts in their own language and in English.
 
 PHRASES, packed by xz, has lines of a language, a phrase, the name in this language, the English name and a kind.
 sites.json has words for findings and sites, which make further phrases. left_out.json has what means something else
-too often to be looked for, and small words that phrases are also said without. hpo_names.tsv has names that the Human
-Phenotype Ontology has for what other terminologies, and phrases, name otherwise.
+too often to be looked for, and small words that phrases are also said without.
 """
 
 import lzma
@@ -84,19 +83,9 @@ def list_names(pipelines: str, standard: Sequence[str]) -> dict[str, list[str]]:
         names[name] += by_name.get(name.lower()) or (of_phrase[0] if len(of_phrase) == 1 else [])
     # The first name that a terminology has counts: another one may be more special.
     distinct = {name: said.drop_repeated([name, *listed]) for name, listed in names.items() if listed}
-    listed_names = {name: of_name[: MOST_NAMES + 1] for name, of_name in distinct.items()}
-    of_hpo = read_hpo_names()
-    for name in standard:
-        if other := of_hpo.get(name.lower()):
-            listed_names[name] = said.drop_repeated([*listed_names.get(name, [name]), other])
-    return listed_names
-
-
-def read_hpo_names() -> dict[str, str]:
-    """Read what the Human Phenotype Ontology calls the findings that it has no such name of."""
-    lines = (FOLDER / "hpo_names.tsv").read_text(encoding="utf8").splitlines()[1:]
-    pairs = (line.split("\t") for line in lines)
-    return {name.lower(): of_hpo for name, of_hpo in pairs}
+    first = {name: of_name[: MOST_NAMES + 1] for name, of_name in distinct.items()}
+    with_hpo = {name: said.add_hpo_name(name, first.get(name, [name])) for name in standard}
+    return {name: of_name for name, of_name in with_hpo.items() if name in first or len(of_name) > 1}
 
 
 def read_package() -> tuple[dict[str, list[str]], dict[str, list[list[str]]]]:
