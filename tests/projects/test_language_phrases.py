@@ -68,6 +68,12 @@ def test_findings_have_sites_in_compounds_and_as_words(packed):
     assert {"knieschmerzen", "kniegelenksschmerzen", "schmerzen knie", "schmerzt knie"} <= {*of_knee}
 
 
+def test_findings_and_sites_that_mean_something_else_are_left_out():
+    of_breast = {line.phrase for line in project.combine_sites("es") if line.english == "breast abscess"}
+    # "En el seno de un absceso" is said of any other site as well.
+    assert "absceso mama" in of_breast and "absceso seno" not in of_breast
+
+
 def test_small_words_go_if_enough_is_left():
     small = {"me", "la"}
     lines = [project.Line(text, "x", "x", "verb") for text in ("me duele la cabeza", "me duele")]

@@ -4,8 +4,9 @@ their concepts in their own language and in English.
     python scripts/said_languages.py PHRASES PIPELINES OUTPUT
 
 PHRASES, packed by xz, has lines of a language, a phrase, the name in this language, the English name and a kind.
-sites.json has words for findings and sites, which make further phrases. left_out.json has what means something else
-too often to be looked for, and small words that phrases are also said without.
+sites.json has words for findings and sites, which make further phrases, and which of these mean something else.
+left_out.json has what means something else too often to be looked for, and small words that phrases are also said
+without.
 """
 
 import lzma
@@ -60,14 +61,18 @@ def read_lines(path: Path) -> dict[str, list[Line]]:
 def combine_sites(language: str) -> Iterator[Line]:
     """Put findings and sites together: in compounds, whose parts have a hyphen where they meet, and as two words."""
     listed = srsly.read_json(FOLDER / "sites.json")
+    left_out = listed[language]["left_out"]
     for (site, sites), (finding, findings) in product(listed[language]["sites"].items(), listed["findings"].items()):
+        english = f"{site} {finding}"
         heads = findings.get(language, "").split()
         if site not in findings["sites"].split("|"):
             continue
         for first, last in product(sites.split(), heads):
             if first.endswith(LINK) == last.startswith(LINK):
-                phrase = first.rstrip(LINK) + last.lstrip(LINK) if last.startswith(LINK) else f"{last} {first}"
-                yield Line(phrase.replace(SPACE, " "), *[f"{site} {finding}"] * 2, SITE)
+                joined = first.rstrip(LINK) + last.lstrip(LINK) if last.startswith(LINK) else f"{last} {first}"
+                phrase = joined.replace(SPACE, " ")
+                if phrase not in left_out.get(english, "").split(SEPARATOR):
+                    yield Line(phrase, english, english, SITE)
 
 
 def list_names(pipelines: str, standard: Sequence[str]) -> dict[str, list[str]]:
