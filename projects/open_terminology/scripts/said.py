@@ -90,7 +90,8 @@ def list_names(pipelines: str, standard: Sequence[str]) -> dict[str, list[str]]:
 
 def add_hpo_name(name: str, of_concept: Sequence[str]) -> list[str]:
     """Add what the Human Phenotype Ontology calls a finding, if it has no such name of it, to a concept's names."""
-    return drop_repeated([*of_concept, *filter(None, [read_hpo_names().get(name.lower())])])
+    of_hpo = read_hpo_names().get(name.lower())
+    return [*of_concept] if of_hpo is None else drop_repeated([*of_concept, of_hpo])
 
 
 @cache
